@@ -10,7 +10,7 @@ import pytest
 import torch
 from fairseq.models import ARCH_MODEL_REGISTRY
 
-from tests.nn.pretrained import library
+from tests.nn.pretrained import library, save_roberta
 from tests.nn.tiny import arguments, build, dictionary
 from tests.tree_insertion.insertion_pairs import TINY, Examples, insertion_task
 from tree_fairseq.errors import InputError
@@ -53,6 +53,11 @@ def batch(left_pad: bool) -> torch.Tensor:
     return tokens
 
 
+def states_of(encoder_out: dict, row: int) -> torch.Tensor:
+    """States of a sentence, its start first, without those of padding."""
+    return encoder_out["encoder_out"][0][~encoder_out["encoder_padding_mask"][0][row], row]
+
+
 @pytest.mark.parametrize("left_pad", [True, False])
 def test_states_equal_those_of_the_library(folder, left_pad, caplog):
     transformers = library()
@@ -69,8 +74,10 @@ def test_states_equal_those_of_the_library(folder, left_pad, caplog):
                 "[SEP]",
             ]
             alone = stock(input_ids=torch.tensor([[vocabulary.index(piece) for piece in pieces]])).last_hidden_state[0]
-            torch.testing.assert_close(output["encoder_out"][0][: len(alone), row], alone, rtol=1e-4, atol=1e-5)
-            assert output["encoder_padding_mask"][0][row].tolist() == [place >= len(alone) for place in range(8)]
+            torch.testing.assert_close(states_of(output, row), alone, rtol=1e-4, atol=1e-5)
+            # The start is followed by the columns of the source.
+            padding = output["encoder_padding_mask"][0][row].tolist()
+            assert padding == [False, *batch(left_pad)[row].eq(SOURCE.pad()).tolist()]
             assert output["src_lengths"][0][row] == len(alone)
     assert (encoder.width, encoder.max_positions()) == (16, 23)
 
@@ -82,11 +89,26 @@ def test_rows_can_be_reordered(folder):
         moved = encoder.reorder_encoder_out(encoder(batch(True)), order)
         expected = encoder(batch(True)[order][:, -6:])
     for row in range(3):
-        length = int(expected["src_lengths"][0][row])
-        assert moved["src_lengths"][0][row] == length
-        torch.testing.assert_close(
-            moved["encoder_out"][0][:length, row], expected["encoder_out"][0][:length, row], rtol=1e-4, atol=1e-5
-        )
+        assert moved["src_lengths"][0][row] == expected["src_lengths"][0][row]
+        torch.testing.assert_close(states_of(moved, row), states_of(expected, row), rtol=1e-4, atol=1e-5)
+    assert moved["src_tokens"][0].equal(batch(True)[order])
+
+
+def test_positions_after_that_of_padding_are_read_to_the_last(tmp_path):
+    """RoBERTa's positions begin after that of padding, so its table is longer than what it reads."""
+    folder = save_roberta(tmp_path, PIECES, max_position_embeddings=12, pad_token_id=1)
+    encoder = PretrainedEncoder.build(SOURCE, folder, None).eval()
+    assert encoder.max_positions() == 9, "12 positions less two that are not used and one of the start"
+
+    def read(length: int) -> torch.Tensor:
+        return encoder(torch.tensor([[*[5] * (length - 1), SOURCE.eos()]]))["encoder_out"][0]
+
+    with torch.no_grad():
+        assert read(9).isfinite().all()
+        with pytest.raises((IndexError, RuntimeError), match="index"):
+            read(10)
+    facts = json.dumps({**json.loads(encoder.describe()), "max_pieces": 11})
+    assert PretrainedEncoder.build(SOURCE, None, facts).max_positions() == 9, "what a checkpoint says is checked"
 
 
 # In the model

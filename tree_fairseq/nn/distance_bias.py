@@ -24,7 +24,7 @@ from tree_fairseq.errors import InputError, MissingTreesError
 from tree_fairseq.nn.biased_attention import biased_attention
 from tree_fairseq.nn.common_ancestors import leaf_relations
 from tree_fairseq.nn.distances import BiasRows, linear_distances, symbol_distances
-from tree_fairseq.nn.shared_memory import join_heads, split_heads
+from tree_fairseq.nn.shared_memory import dropout_of_weights, join_heads, split_heads
 from tree_fairseq.nn.stock_weights import built_in_place
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.options import flag_of, option
@@ -152,8 +152,7 @@ class DistanceAttention(MultiheadAttention):
     ) -> tuple[Tensor, None]:
         """Attends within sentences ``[N, B, D]``, padded where ``key_padding_mask``; weights are never returned."""
         heads = [split_heads(project(query), self.num_heads) for project in (self.q_proj, self.k_proj, self.v_proj)]
-        drops = self.training or self.dropout_module.apply_during_inference
-        dropout = self.dropout_module.p if drops else 0.0
+        dropout = dropout_of_weights(self.dropout_module)
         output = biased_attention(*heads, self.distance_bias(), key_padding_mask, dropout)
         return self.out_proj(join_heads(output)), None
 

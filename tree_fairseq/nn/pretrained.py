@@ -24,7 +24,7 @@ from torch.nn import functional
 
 from tree_fairseq.compat import stand_in_for_broken_torchaudio
 from tree_fairseq.errors import InputError
-from tree_fairseq.nn.devices import padded_on_the_right
+from tree_fairseq.nn.devices import first_tokens, padded_on_the_right
 from tree_fairseq.options import option
 
 logger = logging.getLogger(__name__)
@@ -91,14 +91,14 @@ class PretrainedEncoder(FairseqEncoder):
         model: of ``transformers``
         pieces: ``[V]`` int64, the piece of each symbol; those of BOS, EOS and padding are the start, the separator and
             padding
-        max_pieces: longest source, EOS included
+        max_pieces: longest source, EOS included, unless the model has fewer positions
     """
 
     def __init__(self, dictionary: Dictionary, model: nn.Module, pieces: Tensor, max_pieces: int):
         super().__init__(dictionary)
         self.model = model
         self.register_buffer("pieces", pieces)
-        self.max_pieces = max_pieces
+        self.max_pieces = min(max_pieces, _num_positions(model) - 1)
         self.width: int = model.config.hidden_size
 
     @classmethod
@@ -147,16 +147,19 @@ class PretrainedEncoder(FairseqEncoder):
             raise InputError(f"the file of weights lacks {len(missing)} of the encoder's, such as {missing[0]}", path)
         model = _states_only(model, path)
         pieces = _pieces(dictionary, tokenizer, path)
-        longest = min(int(tokenizer.model_max_length), int(model.config.max_position_embeddings))
         logger.info("pretrained encoder %s: %s, width %d", path, type(model).__name__, model.config.hidden_size)
-        return cls(dictionary, model, pieces, longest - 1)
+        return cls(dictionary, model, pieces, int(tokenizer.model_max_length) - 1)
 
     def describe(self) -> str:
         """The encoder as JSON for checkpoints: its folder is not needed again."""
         return json.dumps({"config": self.model.config.to_dict(), "max_pieces": self.max_pieces})
 
     def forward(self, src_tokens: Tensor, *unread: Any, **options: Any) -> dict[str, list]:
-        """Encodes ``[B, N]``, padded on either side; ``encoder_out`` is ``[N + 1, B, E]``, the start first."""
+        """Encodes ``src_tokens`` ``[B, N]``, padded on either side, which are part of the output.
+
+        ``encoder_out`` is ``[N + 1, B, E]``, the start and then the columns of the source, and
+        ``encoder_padding_mask`` is ``[B, N + 1]``.
+        """
         pad = self.dictionary.pad()
         # Pretrained positions count from the left.
         tokens = padded_on_the_right(src_tokens, pad)
@@ -166,12 +169,20 @@ class PretrainedEncoder(FairseqEncoder):
         if getattr(self.model.config, "type_vocab_size", 0) > 1:
             inputs["token_type_ids"] = self._segments(tokens)
         states = self.model(**inputs).last_hidden_state
+        columns = self._columns(src_tokens)
         return {
-            "encoder_out": [states.transpose(0, 1)],
-            "encoder_padding_mask": [padding],
+            "encoder_out": [states.gather(1, columns.unsqueeze(2).expand_as(states)).transpose(0, 1)],
+            "encoder_padding_mask": [padding.gather(1, columns)],
             "src_lengths": [(~padding).sum(1, dtype=torch.int32, keepdim=True)],
-            **{name: [] for name in ("encoder_embedding", "encoder_states", "src_tokens")},
+            "src_tokens": [src_tokens],
+            **{name: [] for name in ("encoder_embedding", "encoder_states")},
         }
+
+    def _columns(self, src_tokens: Tensor) -> Tensor:
+        """``[B, N + 1]`` int64, where the model reads the start and each token of the source."""
+        places = torch.arange(src_tokens.size(1), device=src_tokens.device)
+        first = first_tokens(src_tokens.ne(self.dictionary.pad()))
+        return functional.pad((places - first) % max(src_tokens.size(1), 1) + 1, (1, 0))
 
     def _segments(self, tokens: Tensor) -> Tensor:
         """0 up to the first EOS, 1 after it, 0 at padding; ``[B, N + 1]``."""
@@ -217,6 +228,14 @@ def _states_only(model: nn.Module, path: Optional[Path] = None) -> nn.Module:
     if hasattr(model, "pooler"):
         model.pooler = None
     return model
+
+
+def _num_positions(model: nn.Module) -> int:
+    """The longest sequence that a model reads. RoBERTa and others do not use the positions up to that of padding."""
+    tables = (module for name, module in model.named_modules() if name.split(".")[-1] == "position_embeddings")
+    padding = [getattr(table, "padding_idx", None) for table in tables]
+    unused = max((place + 1 for place in padding if place is not None), default=0)
+    return int(model.config.max_position_embeddings) - unused
 
 
 def _pieces(dictionary: Dictionary, tokenizer, path: Path) -> Tensor:

@@ -12,6 +12,7 @@ from typing import Any, Callable, Optional, Union
 import torch
 from fairseq.models.transformer import TransformerDecoderBase
 from fairseq.modules import MultiheadAttention
+from fairseq.modules.fairseq_dropout import FairseqDropout
 from torch import Tensor
 from torch.nn import functional
 
@@ -48,6 +49,11 @@ def read_together(order: Optional[Tensor], count: int) -> tuple[Optional[Tensor]
     if not bool((counts == beams).all()):
         return order, 1
     return None if torch.equal(sentences, torch.arange(count, device=order.device)) else sentences, beams
+
+
+def dropout_of_weights(module: FairseqDropout) -> float:
+    """The share of attention weights that a kernel drops: in training, and in generation with ``--retain-dropout``."""
+    return module.p if module.training or module.apply_during_inference else 0.0
 
 
 def split_heads(states: Tensor, heads: int) -> Tensor:
@@ -251,7 +257,7 @@ class SharedMemoryAttention(MultiheadAttention):
 
     def _attended(self, queries: Tensor, memory: ProjectedMemory) -> Tensor:
         keys, values, mask = memory.read_parts
-        dropout = self.dropout_module.p if self.training else 0.0
+        dropout = dropout_of_weights(self.dropout_module)
         return functional.scaled_dot_product_attention(queries, keys, values, mask.to(queries.dtype), dropout)
 
 
@@ -293,12 +299,18 @@ def _padded_states(encoder_out: dict[str, list]) -> tuple[Tensor, Tensor]:
     return states, padding[0] if padding else states.new_zeros(states.shape[1::-1], dtype=torch.bool)
 
 
+def _weights_of_source(attention: Optional[Tensor], encoder_out: dict[str, list]) -> dict[str, list]:
+    """Leaves out what is before the source, such as a start, if the encoder's output has the tokens of the source."""
+    tokens = encoder_out.get("src_tokens")
+    if attention is not None and tokens:
+        attention = attention[..., attention.size(-1) - tokens[0].size(1) :]
+    return {"attn": [attention]}
+
+
 STATES = MemoryType(
-    attention=lambda cfg, **kwargs: StatesAttention(**kwargs),
-    parts=_padded_states,
-    describe=lambda attention, encoder_out: {"attn": [attention]},
+    attention=lambda cfg, **kwargs: StatesAttention(**kwargs), parts=_padded_states, describe=_weights_of_source
 )
-"""States and their padding: the memory of fairseq's own encoders."""
+"""States and their padding: the memory of fairseq's own encoders, and of those that put more before the source."""
 
 
 def cross_attention_options(cfg) -> dict[str, Any]:
@@ -344,10 +356,12 @@ class MemoryDecoder(TransformerDecoderBase):
         """fairseq's features ``[R, T, D]``, and a dict with the entries of :attr:`MemoryType.describe`."""
         if self.training and not self.trains_alignments and kwargs.get("alignment_layer") is None:
             kwargs["alignment_layer"] = self.num_layers  # fairseq's default, the last layer, computes it; this does not
-        if encoder_out is None or self.memory_type is STATES:
+        if encoder_out is None:
             return super().extract_features(prev_output_tokens, encoder_out, *args, **kwargs)
-        states, memory = self.memory_type.view(encoder_out)
-        viewed = {**encoder_out, "encoder_out": [states], "encoder_padding_mask": [memory]}
+        viewed = encoder_out
+        if self.memory_type is not STATES:
+            states, memory = self.memory_type.view(encoder_out)
+            viewed = {**encoder_out, "encoder_out": [states], "encoder_padding_mask": [memory]}
         features, extra = super().extract_features(prev_output_tokens, viewed, *args, **kwargs)
         [attention] = extra["attn"]
         return features, {**extra, **self.memory_type.describe(attention, encoder_out)}
