@@ -246,6 +246,13 @@ def test_breadth_first_and_wide_trees_train_and_generate(corpus, tmp_path):
     train(data, tmp_path / "run", "--max-update", 8)
     found = hypotheses(generate(System(modality, data, tmp_path / "run", ""), "--beam", 3, "--grammar", "data"))
     assert len(found) == 16 and all(BRACKET.read(text) for text, _ in found.values())
+    # More children than any node of the dictionary: the line is named, and the others are translated.
+    lines = ["( all rivers )", f"( and{' rivers' * 40} )", "( all rivers )"]
+    path = ("--path", tmp_path / "run/checkpoint_best.pt", "--cpu", "--buffer-size", 3, "--batch-size", 3)
+    output = run("interactive", data, *TASK, *path, stdin="\n".join(lines) + "\n")
+    assert "input:2: 'and' has 40 children here, more than any node of the dictionary" in output
+    texts = [text for text, _ in hypotheses(output).values()]
+    assert texts[1] == "" and texts[0] == texts[2] and BRACKET.read(texts[0])
 
 
 @pytest.mark.parametrize("system", ["sequence-to-tree"], indirect=True)

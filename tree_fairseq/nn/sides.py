@@ -20,7 +20,7 @@ from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary, SymbolTabl
 from tree_fairseq.data_bin.text_record import with_folder_model
 from tree_fairseq.data_bin.token_files import joined, side_prefixes
 from tree_fairseq.data_bin.tree_store import TreeStore, load_label_dictionary
-from tree_fairseq.errors import DictionaryMismatchError, MissingTreesError
+from tree_fairseq.errors import ArityMismatchError, DictionaryMismatchError, MissingTreesError
 from tree_fairseq.nn.pair_dataset import SOURCE_LENGTHS, NewLines, first_line_of
 from tree_fairseq.nn.tree_batch import TreeReader
 from tree_fairseq.parsing.line_parser import LineParser
@@ -176,9 +176,24 @@ class SymbolTreeSide(ParsedSide):
     def read_lines(self, lines: list[str], encode_fn: Encode) -> NewLines:
         """Reads new lines and encodes their symbols; see :meth:`ParsedSide.read_lines`."""
         symbols = [self.record.encoding.encode(tree) for tree in self.trees(lines, encode_fn)]
+        tokens = list(map(self.encode_tokens, symbols))
+        for number, (line, ids) in enumerate(zip(symbols, tokens), first_line_of(lines)):
+            self._require_arities(line, ids, number)
         # Symbols of given trees are no text.
         words = symbols if self.record.options is not None else ()
-        return NewLines(list(map(self.encode_tokens, symbols)), words=words)
+        return NewLines(tokens, words=words)
+
+    def _require_arities(self, symbols: Sequence[str], tokens: Tensor, line_number: int) -> None:
+        """A symbol that is not in the dictionary becomes the unknown symbol of its arity; there has to be one."""
+        for place in (self.symbols.arity[tokens[: len(symbols)]] < 0).nonzero().flatten().tolist():
+            label, arity = self.record.encoding.split(symbols[place])
+            raise ArityMismatchError(
+                f"{label!r} has {arity} children here, more than any node of the dictionary",
+                "input",
+                line_number,
+                hint="Give it fewer children, or preprocess the data with --binarization lcrs, where no node has more "
+                "than two.",
+            )
 
     def facts(self) -> dict[str, Any]:
         """How trees were encoded."""
