@@ -173,3 +173,21 @@ def test_an_encoder_that_is_not_registered_is_refused(folder_of):
     args.source_encoder = "other"
     with pytest.raises(InputError, match="no encoder is called 'other'"):
         task.build_model(args)
+
+
+@pytest.mark.parametrize(
+    "encoder, flags",
+    [
+        ("transformer", ("--treeformer-height", "3")),
+        ("transformer", ("--no-subtree-mask",)),
+        ("tree", ("--treeformer-heads", "4")),
+        ("treeformer", ("--no-node-cross-attention",)),
+    ],
+)
+@pytest.mark.parametrize("decoder", ["stock", "tree insertion"])
+def test_flags_of_other_encoders_are_refused(folder_of, decoder, encoder, flags):
+    decoder = DECODERS[decoder]
+    task = task_over(folder_of("nl", "lf", *PARSED, *decoder.preprocessing), decoder.task, "nl", "lf")
+    given = arguments(decoder.arch, decoder.option, encoder, *flags)
+    with pytest.raises(InputError, match=f"{flags[0]} does not work with {decoder.option} {encoder}"):
+        task.build_model(given)

@@ -58,6 +58,10 @@ def test_flags_override_an_architecture():
     assert torch.isfinite(logits(model)).all()
 
 
+def test_an_encoder_may_have_no_layers():
+    assert torch.isfinite(logits(build(TASK, "--encoder-layers", "0"))).all()
+
+
 def test_a_task_without_trees_is_refused():
     task = tiny_task()
     del task.source_side

@@ -19,6 +19,7 @@ from fairseq.models.transformer.transformer_legacy import base_architecture
 from torch import Tensor, nn
 
 from tree_fairseq.errors import InputError
+from tree_fairseq.nn.distance_bias import DistanceBiasConfig
 from tree_fairseq.nn.encoders import ENCODERS, encoder_of
 from tree_fairseq.nn.initial_embeddings import InitialEmbeddingsConfig
 from tree_fairseq.nn.phrase_bias import missing_biases
@@ -149,12 +150,13 @@ class EncoderChoiceTransformer(ExtendedTransformer):
 
     @classmethod
     def fill_in(cls, cfg, args: Namespace, task) -> None:
-        """Fills in the encoder."""
+        """Fills in the encoder; refuses flags that only other encoders read."""
         cfg.source_encoder = str(getattr(args, cls.encoder_option))
         cfg.pretrained_folder = getattr(args, "encoder_path", None)
+        flag = cls.encoder_option.replace("_", "-")
         if cfg.pretrained_folder is not None and cfg.source_encoder != "pretrained":
-            flag = cls.encoder_option.replace("_", "-")
             raise InputError("--encoder-path is the folder of a pretrained encoder", hint=f"Add --{flag} pretrained.")
+        refuse_flags(_unread_flags(cls.flags, cfg), f"--{flag} {cfg.source_encoder}")
         cfg.pretrained_description = getattr(args, "pretrained_description", None)
 
     @classmethod
@@ -163,6 +165,21 @@ class EncoderChoiceTransformer(ExtendedTransformer):
         model = super().build_model(args, task)
         args.pretrained_description = model.cfg.pretrained_description
         return model
+
+
+def _unread_flags(model_flags: type, cfg: Any) -> dict[str, bool]:
+    """Flags that only other encoders than the chosen one read, and whether they differ from their defaults.
+
+    Every encoder checks the bias by distance itself.
+    """
+    own = (model_flags, encoder_of(cfg).config, DistanceBiasConfig)
+    read = {field.name for config in own for field in _options_of(config)}
+    others = {field.name: field for encoder in ENCODERS.values() for field in _options_of(encoder.config)}
+    return {
+        f"--{name.replace('_', '-')}": str(getattr(cfg, name)) != str(field.default)
+        for name, field in others.items()
+        if name not in read
+    }
 
 
 def _options_of(config: type) -> list[Field]:

@@ -108,7 +108,7 @@ class TreeTransformerEncoder(TransformerEncoderBase):
             raise MissingTreesError("this model reads trees, but the batch has none; use --task tree_translation")
         batch = TreeBatch.from_net_input(source_spans, src_tokens, self.padding_idx)
         structure = self.build_structure(batch)
-        if self.layers[0].self_attn.distance_bias is not None:
+        if len(self.layers) and self.layers[0].self_attn.distance_bias is not None:
             trees = leaf_relations(tree_tables(self.cfg), batch, self.cfg.max_distance, self.padding_idx)
             give_rows(self.layers, self.cfg, src_tokens.size(1), trees, src_tokens.device)
         leaves, embedding = self.forward_embedding(src_tokens, token_embeddings)
