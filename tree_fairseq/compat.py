@@ -23,7 +23,7 @@ from typing import Any, Callable
 
 import numpy as np
 import torch
-from fairseq import binarizer, trainer, utils
+from fairseq import binarizer, checkpoint_utils, trainer, utils
 from fairseq.data import dictionary as fairseq_dictionary
 from fairseq.data import iterators
 from fairseq.data.data_utils import post_process
@@ -44,6 +44,7 @@ def mend_fairseq() -> None:
     wrap(iterators.EpochBatchIterator, "load_state_dict", _resume_with_other_batches)
     wrap(progress_bar, "progress_bar", _open_log_files_once)
     wrap(trainer, "_catalog_shared_params", _without_missing_parameters)
+    wrap(trainer.Trainer, "load_checkpoint", _compare_data)
     for module in command_modules("fairseq_cli.train"):
         wrap(module, "train", _stop_when_done)
     wrap(utils, "post_process_prediction", _with_source_words)
@@ -109,6 +110,26 @@ def _resume_with_other_batches(load: Callable) -> Callable:
         load(self, state)
 
     return load_state_dict
+
+
+def _compare_data(load: Callable) -> Callable:
+    """Lets the task compare its data with those of a checkpoint that training starts from or goes on from.
+
+    fairseq gives the state of the task back only when it loads models to generate or to validate.
+    """
+
+    def load_checkpoint(self, filename, reset_optimizer=False, *args, **kwargs):
+        def load_and_compare(*of_file, **options):
+            state = stock(*of_file, **options)
+            if (require := getattr(self.task, "require_same_data", None)) is not None:
+                require(state.get("task_state") or {}, fine_tuning=reset_optimizer)
+            return state
+
+        stock = checkpoint_utils.load_checkpoint_to_cpu
+        with replaced(checkpoint_utils, "load_checkpoint_to_cpu", load_and_compare):
+            return load(self, filename, reset_optimizer, *args, **kwargs)
+
+    return load_checkpoint
 
 
 def _stop_when_done(train: Callable) -> Callable:

@@ -9,6 +9,7 @@ from argparse import Namespace
 import pytest
 import torch
 from fairseq.models import ARCH_CONFIG_REGISTRY
+from omegaconf import OmegaConf
 from torch import nn
 
 from tests.classification.examples import classify, write_rows, write_trees
@@ -16,6 +17,7 @@ from tests.classification.test_dataset import assert_equal
 from tests.data_bin.corpora import prefixes, write_lines
 from tests.end_to_end.commands import run
 from tests.end_to_end.tiny_classes import load, task_of
+from tree_fairseq.classification.tree_lstm_classifier import BINARY_LEVELS
 from tree_fairseq.errors import (
     CorruptFileError,
     DataFolderError,
@@ -60,8 +62,8 @@ def row_data(rows, tmp_path_factory):
     return folder
 
 
-def model_of(task, arch):
-    args = Namespace(arch=arch, dropout=0.0)
+def model_of(task, arch, **options):
+    args = Namespace(arch=arch, dropout=0.0, **options)
     ARCH_CONFIG_REGISTRY[arch](args)
     return task.build_model(args).eval()
 
@@ -121,6 +123,13 @@ class Listener(nn.Module):
         return {"logits": torch.zeros(len(net_input["src_tokens"]), 4), "node_logits": None, "leaf_logits": None}
 
 
+@pytest.mark.parametrize("name", ["cross_entropy", "label_smoothed_cross_entropy", "rdrop_cross_entropy"])
+def test_losses_of_tokens_are_refused(tree_data, name):
+    with pytest.raises(InputError, match=f"--criterion {name} .* second class") as refused:
+        task_of(tree_data).build_criterion(OmegaConf.create({"_name": name, "sentence_avg": False}))
+    assert "--criterion tree_classification" in str(refused.value)
+
+
 @pytest.mark.parametrize("reads_trees", [False, True])
 def test_only_models_that_read_trees_see_them(row_data, monkeypatch, reads_trees):
     task, dataset = load(row_data, "valid")
@@ -131,6 +140,30 @@ def test_only_models_that_read_trees_see_them(row_data, monkeypatch, reads_trees
     model = task.build_model(Namespace())
     task.inference_step(task.build_generator([model], Namespace()), [model], batch_of(dataset))
     assert listener.heard == [*(["sentence_trees"] if reads_trees else []), "src_lengths", "src_tokens"]
+
+
+@pytest.mark.parametrize("roots", [("first", "super"), ("super", "first"), ("first", "super", "mean")])
+def test_members_of_an_ensemble_may_read_documents_at_other_roots(row_data, roots):
+    """Each gets the levels of its own binary trees from the collater; alone, and without them, it says the same."""
+    without_levels = batch_of(load(row_data, "valid")[1])["net_input"]
+    task = task_of(row_data)
+    models = []
+    for seed, root in enumerate(roots):
+        torch.manual_seed(seed)
+        models.append(model_of(task, "tree_lstm_classifier_tiny", document_root=root))
+    task.load_dataset("valid")
+    batch = batch_of(task.dataset("valid"))
+    assert len(batch["net_input"]["sentence_trees"]["document"]) > len(batch["id"]), "documents of several sentences"
+    with torch.no_grad():
+        for model in models:
+            assert BINARY_LEVELS[model.encoder.super_root] in batch["net_input"]["sentence_trees"]
+        mean = torch.stack([model(**without_levels)["logits"].softmax(1) for model in models]).mean(0)
+    ranked = task.inference_step(task.build_generator(models, Namespace()), models, batch)
+    for expected, hypotheses in zip_equal(mean, ranked):
+        scores = {int(found["tokens"][0]) - task.target_dictionary.nspecial: found["score"] for found in hypotheses}
+        assert [scores[number] for number in range(task.num_classes)] == pytest.approx(
+            expected.log().tolist(), abs=1e-5
+        )
 
 
 # Checkpoints
@@ -155,6 +188,14 @@ def test_a_checkpoint_with_other_labels_is_refused(rows, row_data, tmp_path):
     classify(*prefixes(rows, *SIZES), "--destdir", tmp_path / "bin", "--tree-parser", "toy", *given)
     with pytest.raises(DictionaryMismatchError, match="other labels"):
         task_of(tmp_path / "bin").load_state_dict(task.state_dict())
+
+
+def test_other_classes_of_a_model_that_is_fine_tuned_are_logged(tree_data, row_data, caplog):
+    task = task_of(tree_data)
+    state = task.state_dict()
+    task_of(row_data).require_same_data(state, fine_tuning=True)
+    [message] = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert all(", ".join(classes) in message for classes in (task.classes, task_of(row_data).classes))
 
 
 def test_how_trees_were_read_is_nothing_to_sequence_models(row_data):

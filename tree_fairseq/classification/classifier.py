@@ -185,7 +185,7 @@ class TreeClassifier(Classifier):
     def completion_of_trees(self) -> Optional[Callable[[dict[str, Any]], dict[str, Any]]]:
         """Returns a function that the collater calls, to add to ``sentence_trees`` what this model reads beside them.
 
-        None if the model reads nothing else.
+        None if the model reads nothing else. What members of an ensemble do not share has another name in each.
         """
         return None
 

@@ -256,8 +256,8 @@ class TextDataset(KeepsRemainder):
 class DocumentDataset(TextDataset):
     """Documents with the trees of their sentences and, if known, their classes.
 
-    ``trees`` are the full trees of each; the lengths of the texts come from :func:`document_lengths`. ``complete`` adds
-    to the ``sentence_trees`` of each batch, and ``dropout`` replaces the trees of some documents.
+    ``trees`` are the full trees of each; the lengths of the texts come from :func:`document_lengths`. Each of
+    ``completions`` adds to the ``sentence_trees`` of each batch, and ``dropout`` replaces the trees of some documents.
     """
 
     tree_inputs = ("sentence_trees",)
@@ -267,14 +267,14 @@ class DocumentDataset(TextDataset):
         trees: Sequence[StoredTree],
         read_sentences: SentenceTreeReader,
         *texts,
-        complete: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
+        completions: Sequence[Callable[[dict[str, Any]], dict[str, Any]]] = (),
         dropout: TreeDropout | None = None,
         **options,
     ):
         super().__init__(*texts, **options)
         self.trees = trees
         self.read_sentences = read_sentences
-        self.complete = complete
+        self.completions = completions
         self.dropout = dropout
 
     def set_epoch(self, epoch: int) -> None:
@@ -298,7 +298,9 @@ class DocumentDataset(TextDataset):
         documents = [(sample["source"], sample["sentences"]) for sample in samples]
         label_pad = self.read_sentences.read_tree.labels.pad()
         collated = collate_sentences(documents, self.dictionary.pad(), label_pad)
-        batch["net_input"]["sentence_trees"] = collated if self.complete is None else self.complete(collated)
+        for complete in self.completions:
+            collated = complete(collated)
+        batch["net_input"]["sentence_trees"] = collated
         sentences = [sentence for _, own in documents for sentence in own]
         return {**batch, **collate_targets(sentences)} if sentences[0].node_target is not None else batch
 

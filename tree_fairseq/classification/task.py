@@ -8,6 +8,8 @@ from typing import Any, Callable, Optional
 
 import torch
 from fairseq import utils
+from fairseq.criterions.cross_entropy import CrossEntropyCriterion
+from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
 from fairseq.data import Dictionary
 from fairseq.data.indexed_dataset import get_available_dataset_impl
 from fairseq.dataclass import ChoiceEnum
@@ -177,9 +179,32 @@ class ClassificationTask(ClassTask, TreeTask):
             matrix = confusion_line(agg["_confusion"].sum, self.classes)
             logger.info("confusion matrix of the validation, a row of predictions for each class: %s", matrix)
 
+    def build_criterion(self, cfg, **options):
+        """Builds the loss. Raises InputError for losses of tokens, which would take the second class for padding."""
+        criterion = super().build_criterion(cfg, **options)
+        if isinstance(criterion, (CrossEntropyCriterion, LabelSmoothedCrossEntropyCriterion)):
+            fitting = "tree_regression" if self.regression else "tree_classification"
+            raise InputError(
+                f"--criterion {cfg._name} is for tokens: it would ignore all examples of the second class",
+                hint=f"Use --criterion {fitting}.",
+            )
+        return criterion
+
     def checkpoint_facts(self) -> dict[str, Any]:
         """Returns the classes."""
         return {"classification": {"classes": list(self.classes)}}
+
+    def require_same_data(self, checkpoint: dict, fine_tuning: bool = False) -> None:
+        """As :meth:`TreeTask.require_same_data`; a model that is fine-tuned may get other classes, with a warning."""
+        theirs = checkpoint.get("classification", {})
+        if fine_tuning and theirs.get("classes", self.classes) != self.classes:
+            logger.warning(
+                "the checkpoint's classes are %s, and these are %s: the weights of the output start as those of the "
+                "checkpoint's classes",
+                *(", ".join(map(str, classes)) for classes in (theirs["classes"], self.classes)),
+            )
+            checkpoint = {**checkpoint, "classification": {**theirs, "classes": self.classes}}
+        super().require_same_data(checkpoint, fine_tuning)
 
 
 @dataclass
@@ -220,8 +245,8 @@ class TreeClassificationTask(ClassificationTask):
             raise DataFolderError(f"--label-nodes all: {self.folder} has classes of examples only, not of nodes")
         self.labels_all_nodes = self.record.node_labels and str(cfg.label_nodes) != "root"
         self.read_tree = TreeReader(self.label_dictionary, cfg.unary_chains)
-        # Known when a model is built, which is before data sets to train on are loaded.
-        self.complete_trees: Optional[Callable[[dict[str, Any]], dict[str, Any]]] = None
+        # Of all members of an ensemble. Models are built before data sets are loaded.
+        self.completions: list[Callable[[dict[str, Any]], dict[str, Any]]] = []
 
     def make_dataset(self, files: ExampleFiles, split: str) -> DocumentDataset:
         """Cuts documents beyond ``--max-source-positions`` at a sentence."""
@@ -231,7 +256,7 @@ class TreeClassificationTask(ClassificationTask):
         texts = files.tokens, lengths, self.src_dict, files.targets, self.tgt_dict
         share = self.cfg.tree_dropout if is_train else 0.0
         dropout = TreeDropout(share, self.label_dictionary, self.cfg.seed) if share else None
-        options = {"complete": self.complete_trees, "dropout": dropout}
+        options = {"completions": tuple(self.completions), "dropout": dropout}
         return DocumentDataset(files.trees, reader, *texts, shuffle=is_train, **options)
 
     def differences(self, folder: Path, manifest: Manifest) -> list[str]:
@@ -266,8 +291,8 @@ class TreeClassificationTask(ClassificationTask):
         """Builds any model of classes; one that reads no trees never gets them, and never trains on nodes."""
         model = super().build_model(cfg, from_checkpoint)
         reads_trees = isinstance(model, TreeClassifier)
-        if reads_trees:
-            self.complete_trees = model.completion_of_trees() or self.complete_trees
+        if reads_trees and (complete := model.completion_of_trees()) is not None:
+            self.completions.append(complete)
         if str(self.cfg.label_nodes) == "all" and not reads_trees:
             raise InputError(
                 f"--label-nodes all trains the states of nodes, and {type(model).__name__} reads sequences",

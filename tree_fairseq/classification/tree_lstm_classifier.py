@@ -129,18 +129,24 @@ def _append(rows: Tensor, column: Tensor) -> Tensor:
     return torch.cat([rows, column.unsqueeze(1)], dim=1).view(1, -1)
 
 
+BINARY_LEVELS = {False: "binary_levels", True: "binary_levels_under_super_roots"}
+"""Names of the levels in ``sentence_trees``, by whether the trees of a document are under one root."""
+
+
 def with_binary_levels(sentence_trees: dict[str, Any], pad: int, super_root: bool) -> dict[str, Any]:
-    """Adds, for collaters, ``binary_levels``, the levels of the binary trees, and ``num_documents``.
+    """Adds, for collaters, the levels of the binary trees (:data:`BINARY_LEVELS`), and ``num_documents``.
 
     See :func:`tree_fairseq.nn.tree_lstm.level_sizes`. Without them, the encoder asks the device. ``super_root`` tells
     whether the trees of a document are under one root.
     """
+    if BINARY_LEVELS[super_root] in sentence_trees:
+        return sentence_trees
     num_documents = int(sentence_trees["document"][-1]) + 1
     tree = BinaryBranches.of(TreeBatch.from_net_input(sentence_trees, sentence_trees["tokens"], pad))
     if super_root:
         tree = tree.under_super_roots(sentence_trees["document"], num_documents)
     sizes = level_sizes(*(values.numpy() for values in (tree.parents, tree.branches, tree.mask)), degree=2)
-    return {**sentence_trees, "binary_levels": sizes, "num_documents": num_documents}
+    return {**sentence_trees, BINARY_LEVELS[super_root]: sizes, "num_documents": num_documents}
 
 
 class TreeLSTMEncoder(FairseqEncoder):
@@ -168,7 +174,8 @@ class TreeLSTMEncoder(FairseqEncoder):
     def forward(self, sentence_trees: dict[str, Any]) -> DocumentStates:
         """Computes h of leaves and nodes, zero at padding, and of the roots."""
         tokens, document = sentence_trees["tokens"], sentence_trees["document"]
-        num_documents, sizes = (sentence_trees.get(name) for name in ("num_documents", "binary_levels"))
+        num_documents = sentence_trees.get("num_documents")
+        sizes = sentence_trees.get(BINARY_LEVELS[self.super_root])
         batch = TreeBatch.from_net_input(sentence_trees, tokens, self.padding_idx)
         tree = BinaryBranches.of(batch)
         # One more column, as the batch may have no nodes.

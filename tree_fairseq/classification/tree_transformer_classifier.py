@@ -135,7 +135,7 @@ class DocumentEncoder(TreeTransformerEncoder):
         tokens, document = sentences["tokens"], sentences["document"]
         batch = TreeBatch.from_net_input(sentences, tokens, self.padding_idx)
         structure = self._documents(batch, document, sizes)
-        if self.layers[0].self_attn.distance_bias is not None:
+        if len(self.layers) and self.layers[0].self_attn.distance_bias is not None:
             self._give_rows(structure, batch)
         embedded = [self._embed_leaves(tokens, structure), self.forward_labels(batch.label)]
         if self.super_root:

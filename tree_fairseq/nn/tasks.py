@@ -157,11 +157,11 @@ class TranslationWithTreesTask(TreeTask, TranslationTask):
             state = {name: fact for name, fact in state.items() if name not in ("labels", "unary_chains")}
         return state
 
-    def load_state_dict(self, state_dict: dict) -> None:
-        """As :meth:`TreeTask.load_state_dict`; if the checkpoint's model read trees, the source has to have some."""
-        if "labels" in state_dict and self.source_side.modality != CONSTITUENCY:
+    def require_same_data(self, checkpoint: dict, fine_tuning: bool = False) -> None:
+        """As :meth:`TreeTask.require_same_data`; if the checkpoint's model read trees, the source has to have some."""
+        if "labels" in checkpoint and self.source_side.modality != CONSTITUENCY:
             raise MissingTreesError(f"a checkpoint was trained on trees of the source, and {self.cfg.data} has none")
-        super().load_state_dict(state_dict)
+        super().require_same_data(checkpoint, fine_tuning)
 
     # Generation
 

@@ -140,13 +140,25 @@ class TreeTask(FairseqTask):
         """The state of the task for a checkpoint."""
         return {**super().state_dict(), **self.checkpoint_facts()}
 
+    def require_same_data(self, checkpoint: dict, fine_tuning: bool = False) -> None:
+        """Makes sure that a checkpoint's model was trained on data like this.
+
+        Args:
+            checkpoint: the state of the task in the checkpoint
+            fine_tuning: a new training starts from the checkpoint
+
+        Raises:
+            DictionaryMismatchError: labels differ, or the way in which trees are read
+        """
+        for name, ours in self.checkpoint_facts().items():
+            if name in checkpoint:
+                require_same_facts(name, checkpoint[name], ours, self.cfg.data)
+
     def load_state_dict(self, state_dict: dict) -> None:
         """Makes sure that a checkpoint, such as a member of an ensemble, was trained on data like this."""
-        state = dict(state_dict)
-        for name, ours in self.checkpoint_facts().items():
-            if name in state:
-                require_same_facts(name, state.pop(name), ours, self.cfg.data)
-        super().load_state_dict(state)
+        self.require_same_data(state_dict)
+        facts = self.checkpoint_facts()
+        super().load_state_dict({name: value for name, value in state_dict.items() if name not in facts})
 
     def train_step(self, sample, model, criterion, optimizer, update_num, ignore_grad=False):
         """The stock step, which asks no device for padding; ``--cpu-autocast`` has a forward pass in bfloat16."""
