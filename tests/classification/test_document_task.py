@@ -334,6 +334,13 @@ def test_constraints_are_refused(row_data):
         task.build_dataset_for_inference(NewLines([], []), [], constraints=torch.zeros(1, 1))
 
 
+@pytest.mark.parametrize("option", [{"prefix_size": 1}, {"sampling": True}, {"print_alignment": "hard"}])
+def test_options_of_searches_are_refused(row_data, option):
+    [name] = option
+    with pytest.raises(InputError, match=f"--{name.replace('_', '-')} does not work with classification"):
+        task_of(row_data).build_generator([], Namespace(**option))
+
+
 def test_targets_are_printed_as_lines(row_data):
     task, dataset = load(row_data, "valid")
     model = model_of(task, TREE_ARCH)

@@ -105,7 +105,8 @@ class TreeSentenceClassificationTask(ClassificationTask):
 
     def build_generator(self, models, args, seq_gen_cls=None, extra_gen_cls_kwargs=None, **kwargs):
         """Returns the predictor of classes or numbers."""
-        return NumberPredictor(self.tgt_dict) if self.regression else super().build_generator(models, args)
+        ranking = super().build_generator(models, args)
+        return NumberPredictor(self.tgt_dict) if self.regression else ranking
 
     def target_tokens(self, target: Tensor) -> Tensor:
         """Writes classes, or the digits of numbers."""

@@ -34,11 +34,13 @@ from tree_fairseq.nn.tree_batch import TreeReader
 from tree_fairseq.nn.tree_dropout import TreeDropout, TreeDropoutConfig
 from tree_fairseq.nn.tree_task import TreeTask, TreeTaskConfig
 from tree_fairseq.nn.unknown_tokens import count_typed
-from tree_fairseq.options import option
+from tree_fairseq.options import given_flags, option, refuse_flags
 from tree_fairseq.trees.spans import decode
 from tree_fairseq.trees.tree import Forest
 
 logger = logging.getLogger(__name__)
+
+_OF_SEARCHES = "constraints lm_path prefix_size print_alignment replace_unk sampling score_reference".split()
 
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
@@ -149,7 +151,8 @@ class ClassificationTask(ClassTask, TreeTask):
     # Predictions
 
     def build_generator(self, models, args, seq_gen_cls=None, extra_gen_cls_kwargs=None, **kwargs):
-        """Returns the predictor that ranks the classes, in place of a search."""
+        """Returns the predictor that ranks the classes, in place of a search; refuses options that need one."""
+        refuse_flags(given_flags(args, *_OF_SEARCHES), "classification, which ranks all classes")
         return ClassPredictor(self.tgt_dict)
 
     def target_tokens(self, target: Tensor) -> Tensor:

@@ -26,7 +26,7 @@ from tree_fairseq.nn.phrase_bias import missing_biases
 from tree_fairseq.nn.shared_memory import MemoryDecoder
 from tree_fairseq.nn.sides import SOURCE_INPUTS
 from tree_fairseq.nn.stock_weights import add_initial_weights
-from tree_fairseq.options import given_flags, option, refuse_flags
+from tree_fairseq.options import flag_of, given_flags, option, refuse_flags
 
 logger = logging.getLogger(__name__)
 
@@ -153,10 +153,10 @@ class EncoderChoiceTransformer(ExtendedTransformer):
         """Fills in the encoder; refuses flags that only other encoders read."""
         cfg.source_encoder = str(getattr(args, cls.encoder_option))
         cfg.pretrained_folder = getattr(args, "encoder_path", None)
-        flag = cls.encoder_option.replace("_", "-")
+        flag = flag_of(cls.encoder_option)
         if cfg.pretrained_folder is not None and cfg.source_encoder != "pretrained":
-            raise InputError("--encoder-path is the folder of a pretrained encoder", hint=f"Add --{flag} pretrained.")
-        refuse_flags(_unread_flags(cls.flags, cfg), f"--{flag} {cfg.source_encoder}")
+            raise InputError("--encoder-path is the folder of a pretrained encoder", hint=f"Add {flag} pretrained.")
+        refuse_flags(_unread_flags(cls.flags, cfg), f"{flag} {cfg.source_encoder}")
         cfg.pretrained_description = getattr(args, "pretrained_description", None)
 
     @classmethod
@@ -176,7 +176,7 @@ def _unread_flags(model_flags: type, cfg: Any) -> dict[str, bool]:
     read = {field.name for config in own for field in _options_of(config)}
     others = {field.name: field for encoder in ENCODERS.values() for field in _options_of(encoder.config)}
     return {
-        f"--{name.replace('_', '-')}": str(getattr(cfg, name)) != str(field.default)
+        flag_of(name): str(getattr(cfg, name)) != str(field.default)
         for name, field in others.items()
         if name not in read
     }
