@@ -216,7 +216,7 @@ def test_brackets_are_counted_up_to_the_last_number(tree, numbers):
         ("f a", "( f a )"),
         ("( f a ) )", "( ( f a ) )"),
         ("a", "a"),
-        ("", ""),
+        ("", "<end>"),
         ("( f a ) <end> b )", "( f a )"),
         ("( f ) ) ( g", "( ( f ) ) ( g )"),
     ],
@@ -232,3 +232,12 @@ def test_brackets_are_completed(said, completed):
     found = dictionary.balanced(numbered, torch.full(numbered.shape, -1.0))
     assert found["tokens"].equal(tokens(completed))
     assert found["tokens"][found["positional_scores"] < 0].equal(tokens(said.split("<end>")[0]))
+
+
+def test_nothing_is_a_lone_end_with_its_score():
+    dictionary = SequenceDictionary(LABELS, 3)
+    end, a = dictionary.eos(), LABELS.index("a::1")
+    for tokens in ([end], [end, a], [end, dictionary.close]):
+        found = dictionary.balanced(torch.tensor(tokens), torch.full((len(tokens),), -1.5))
+        assert found["tokens"].tolist() == [end] and found["positional_scores"].tolist() == [-1.5]
+    assert LABELS.string(found["tokens"]) == ""

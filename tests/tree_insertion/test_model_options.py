@@ -72,6 +72,8 @@ def test_embeddings_are_shared_where_asked():
             ("--absolute-positions", "--no-child-relations"),
             "--no-child-relations does not work with --absolute-positions, which uses no relations",
         ),
+        (("--merge-src-tgt-embed",), "--merge-src-tgt-embed does not work"),
+        (("--share-all-embeddings",), "--share-all-embeddings does not work"),
         (("--encoder-path", "somewhere"), "Add --insertion-encoder pretrained"),
         (("--insertion-encoder", "pretrained"), "Give it: --encoder-path"),
     ],

@@ -129,6 +129,13 @@ def test_a_batch_is_its_sentences_one_by_one(name, limits, caplog):
     assert bool(caplog.messages) == bool(partial)
 
 
+def test_a_sequence_without_insertions_is_a_lone_end():
+    models = [SequenceTable(1, keep=1e3)]
+    for (hypothesis,) in SequenceInsertionGenerator(models).generate(models, batch(SOURCES)):
+        assert hypothesis["tokens"].tolist() == [EOS] and hypothesis["positional_scores"].tolist() == [0]
+        assert hypothesis["is_complete"] and hypothesis["score"] == pytest.approx(0, abs=1e-6)
+
+
 def test_positions_limit_sequences():
     models = [SequenceTable(2, keep=0.0, positions=6), SequenceTable(5, keep=0.0)]
     found = SequenceInsertionGenerator(models).generate(models, batch(SOURCES))

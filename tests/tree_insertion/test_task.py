@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from fairseq import options
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.models import BaseFairseqModel
 from torch import nn
 
@@ -47,6 +49,7 @@ def task_of(data: object, **options) -> TreeInsertionTask:
         "dataset_impl": None,
         "seed": 1,
         "required_seq_len_multiple": 1,
+        "skip_invalid_size_inputs_valid_test": False,
         **options,
     }
     return TreeInsertionTask.setup_task(TreeInsertionConfig(**given))
@@ -321,3 +324,26 @@ def test_models_that_do_not_fit_are_refused(folder):
         task_of(folder, deletion=True).build_model(arguments("tree_gru_tiny"))
     with pytest.raises(InputError, match="--partial-states does not work with models that learn whole sequences"):
         task_of(folder, partial_states=2).build_model(arguments("tree_gru_tiny"))
+
+
+@pytest.mark.parametrize(
+    "arch, criterion, fitting",
+    [
+        ("tree_insertion_transformer_tiny", "cross_entropy", "slot_kl_divergence"),
+        ("sequence_insertion_transformer_tiny", "label_smoothed_cross_entropy", "slot_kl_divergence"),
+        ("insertion_left_to_right_tiny", "slot_kl_divergence", "label_smoothed_cross_entropy"),
+        ("tree_gru_tiny", "slot_kl_divergence", "label_smoothed_cross_entropy"),
+    ],
+)
+def test_a_criterion_that_does_not_fit_the_model_is_refused(folder, arch, criterion, fitting):
+    command = [str(folder), "--task", "tree_insertion", "--arch", arch, "--criterion"]
+    task = task_of(folder)
+    task.build_model(arguments(arch))
+
+    def criterion_of(name: str):
+        args = options.parse_args_and_arch(options.get_training_parser(), [*command, name])
+        return task.build_criterion(convert_namespace_to_omegaconf(args).criterion)
+
+    with pytest.raises(InputError, match=f"--criterion {criterion} does not work with the model; use {fitting}"):
+        criterion_of(criterion)
+    assert criterion_of(fitting) is not None

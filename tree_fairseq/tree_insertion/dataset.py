@@ -23,6 +23,7 @@ from tree_fairseq.tree_insertion.forests import Forest
 from tree_fairseq.tree_insertion.model_input import partial_tree_input
 from tree_fairseq.tree_insertion.slots import SlotNumbers, sequence_slots
 from tree_fairseq.tree_insertion.store import StoredInsertions
+from tree_fairseq.tree_insertion.target_lengths import TargetLimit
 from tree_fairseq.tree_insertion.trajectories import PartialTree
 
 
@@ -31,6 +32,7 @@ class TargetTreeDataset(PairDataset):
 
     ``stored`` has the trees and trajectories of the same lines. ``sampler`` draws partial trees or sequences, for
     models of these; with ``every_epoch`` each epoch draws anew. ``sequences`` is the dictionary of models of sequences.
+    ``is_too_long`` ``[lines]`` bool are the trees that the model has no positions for; fairseq leaves these out.
     """
 
     def __init__(
@@ -42,8 +44,10 @@ class TargetTreeDataset(PairDataset):
         sequences: SequenceDictionary | None = None,
         every_epoch: bool = False,
         keep_remainder: bool = False,
+        is_too_long: np.ndarray | None = None,
     ):
         super().__init__(dataset, keep_remainder)
+        self.is_too_long = is_too_long
         self.stored = stored
         self.dictionary = dictionary
         self.sampler = sampler
@@ -57,6 +61,14 @@ class TargetTreeDataset(PairDataset):
         super().set_epoch(epoch)
         if self.every_epoch:
             self._epoch.fill_(epoch)
+
+    def filter_indices_by_size(self, indices: np.ndarray, max_sizes: Any) -> tuple[np.ndarray, list[int]]:
+        """Returns the examples that are not too long, and the others; ``max_sizes`` are of words and labels."""
+        indices, ignored = super().filter_indices_by_size(indices, max_sizes)
+        if self.is_too_long is None:
+            return indices, ignored
+        is_left_out = self.is_too_long[indices]
+        return indices[~is_left_out], [*ignored, *indices[is_left_out].tolist()]
 
     def key(self, index: int) -> tuple[int, int]:
         """Returns the seed of an example's draw, beside that of the run."""
@@ -174,7 +186,8 @@ class PartialTreeSampler:
     """Draws partial trees of a target for an epoch, from ``count`` trajectories from the ``first`` on.
 
     ``wrong_nodes`` is the probability that a slot gets a wrong node, to be deleted; None for models without deletion.
-    ``states`` is the number of partial trees; they come from one trajectory.
+    ``states`` is the number of partial trees; they come from one trajectory. A tree gets no wrong nodes that would make
+    it longer than ``limit``.
     """
 
     first: int
@@ -183,6 +196,7 @@ class PartialTreeSampler:
     wrong_nodes: float | None = None
     seed: int = 1
     states: int = 1
+    limit: TargetLimit | None = None
 
     def sample(
         self, labels: np.ndarray, stored: StoredInsertions, dictionary: InsertionDictionary, key: Sequence[int]
@@ -195,7 +209,12 @@ class PartialTreeSampler:
         trees = [trajectory.partial_tree(labels, stored.parents, step) for step in drawn]
         if self.wrong_nodes is None:
             return trees
-        return [tree.corrupted(self.wrong_nodes, dictionary.label_ids, generator) for tree in trees]
+        wrong = [tree.corrupted(self.wrong_nodes, dictionary.label_ids, generator) for tree in trees]
+        return [changed if self._fits(changed) else tree for tree, changed in zip(trees, wrong)]
+
+    def _fits(self, tree: PartialTree) -> bool:
+        # A node with children has two brackets; -1 is the parent of the root.
+        return self.limit is None or len(tree.parents) + 2 * (len(np.unique(tree.parents)) - 1) <= self.limit.positions
 
 
 class TreeInsertionDataset(TargetTreeDataset):

@@ -229,10 +229,10 @@ class SequenceDictionary(InsertionDictionary):
 
         The sequence is cut at EOS. If it has more than one token, it is made to begin with an opening bracket. Missing
         closing brackets are added at the end, then missing opening brackets at the beginning. The result need not be a
-        tree.
+        tree. An empty one is a lone EOS, which fairseq does not print: its BLEU score needs a token.
 
         Returns entries of a hypothesis: ``tokens`` ``[T']`` int64, brackets not numbered, and ``positional_scores``
-        ``[T']``, the log-probabilities ``scores``, 0 for brackets that were added.
+        ``[T']``, the log-probabilities ``scores``, 0 for tokens that were added.
         """
         predicted = self.plain(tokens).tolist()
         ids = list(itertools.takewhile(lambda index: index != self.eos(), predicted))
@@ -242,9 +242,11 @@ class SequenceDictionary(InsertionDictionary):
             if depth < 0:
                 before += 1
                 depth = 0
-        completed = torch.tensor([self.open] * before + ids + [self.close] * depth, dtype=torch.long)
-        positional = functional.pad(scores[: len(ids)].cpu().float(), (before, depth))
-        return {"tokens": completed, "positional_scores": positional}
+        completed = [self.open] * before + ids + [self.close] * depth or [self.eos()]
+        # A lone EOS has its score if it was predicted.
+        said = scores[: len(ids) or 1].cpu().float()
+        positional = functional.pad(said, (before, len(completed) - before - len(said)))
+        return {"tokens": torch.tensor(completed), "positional_scores": positional}
 
     def kept(self, ids: Iterable[int]) -> list[int]:
         return [index if index < self.open else self.open + (index - self.open) % 2 for index in super().kept(ids)]

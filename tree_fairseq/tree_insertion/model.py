@@ -10,10 +10,12 @@ from fairseq.models import register_model
 from torch import Tensor
 
 from tree_fairseq.errors import MissingTreesError
+from tree_fairseq.fairseq_versions import merges_embeddings
 from tree_fairseq.nn.extended_transformer import EncoderChoiceTransformer, register_architectures
 from tree_fairseq.options import option, refuse_flags
 from tree_fairseq.tree_insertion.decoder import DecoderMemory, TreeInsertionDecoder
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
+from tree_fairseq.tree_insertion.target_lengths import TargetLimit
 
 
 class Decoding(enum.Enum):
@@ -37,11 +39,16 @@ class TreeGeneratingTransformer(EncoderChoiceTransformer):
 
     @classmethod
     def refused_flags(cls, cfg) -> dict[str, object]:
-        """Returns the flags of fairseq's transformer that the model refuses, and whether they were given."""
+        """Returns the flags of fairseq's transformer that the model refuses, and whether they were given.
+
+        Sources and trees never share embeddings, as they have dictionaries of different kinds.
+        """
         return {
             "--adaptive-softmax-cutoff": cfg.adaptive_softmax_cutoff,
             "--cross-self-attention": cfg.cross_self_attention,
+            "--merge-src-tgt-embed": merges_embeddings(cfg),
             "--no-cross-attention": cfg.no_cross_attention,
+            "--share-all-embeddings": cfg.share_all_embeddings,
         }
 
     @classmethod
@@ -51,6 +58,11 @@ class TreeGeneratingTransformer(EncoderChoiceTransformer):
             raise MissingTreesError(f"--arch {args.arch} generates trees; use --task tree_insertion")
         refuse_flags(cls.refused_flags(cfg), f"--arch {args.arch}")
         super().fill_in(cfg, args, task)
+
+    @property
+    def target_limit(self) -> Optional[TargetLimit]:
+        """The longest targets that the model can learn from; None without a limit."""
+        return None
 
 
 SIZES: dict[str, Optional[tuple[int, ...]]] = {"": None, "_overnight": (6, 768, 3072, 12), "_tiny": (2, 64, 128, 4)}
@@ -99,6 +111,11 @@ class TreeInsertionTransformerModel(TreeGeneratingTransformer):
     @classmethod
     def build_decoder(cls, cfg, tgt_dict, embed_tokens):
         return TreeInsertionDecoder(cfg, tgt_dict, embed_tokens)
+
+    @property
+    def target_limit(self) -> Optional[TargetLimit]:
+        """With absolute positions, a tree has the root that decoding begins with, and its brackets, too."""
+        return TargetLimit(self.decoder.max_positions(), added=3) if self.cfg.absolute_positions else None
 
     def forward(
         self,

@@ -11,31 +11,30 @@ from fairseq.models import FairseqEncoder, register_model
 from torch import Tensor, nn
 
 from tree_fairseq.errors import InputError
-from tree_fairseq.fairseq_versions import merges_embeddings
 from tree_fairseq.nn.extended_transformer import register_architectures
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary, SequenceDictionary
 from tree_fairseq.tree_insertion.model import SIZES, Decoding, TreeGeneratingTransformer
 from tree_fairseq.tree_insertion.slots import sequence_slots
+from tree_fairseq.tree_insertion.target_lengths import TargetLimit
 
 
 class TreeSequenceModel(TreeGeneratingTransformer):
     """Base of models that generate trees as sequences of labels and brackets.
 
-    ``cfg.bracket_numbers`` is how many brackets have numbers of their own.
+    ``cfg.bracket_numbers`` is how many brackets have numbers of their own. ``added_tokens`` are those that the model
+    reads beside the tokens of a tree: BOS and EOS.
     """
+
+    added_tokens = 2
+
+    @property
+    def target_limit(self) -> Optional[TargetLimit]:
+        return TargetLimit(self.decoder.max_positions(), self.added_tokens)
 
     @property
     def sequences(self) -> SequenceDictionary:
         """The dictionary of the sequences that the model generates."""
         return self.decoder.dictionary
-
-    @classmethod
-    def refused_flags(cls, cfg) -> dict[str, object]:
-        """Also refuses flags that need an encoder of the same kind and width."""
-        return super().refused_flags(cfg) | {
-            "--merge-src-tgt-embed": merges_embeddings(cfg),
-            "--share-all-embeddings": cfg.share_all_embeddings,
-        }
 
     @classmethod
     def fill_in(cls, cfg, args, task) -> None:
@@ -71,6 +70,7 @@ class LeftToRightModel(TreeSequenceModel):
     """A sequence model that predicts the next token; its decoder is fairseq's unless a subclass has another."""
 
     decoding = Decoding.LEFT_TO_RIGHT
+    added_tokens = 1  # EOS
 
     def forward(self, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor, **source_trees):
         """Scores labels and brackets ``[B, T, V]`` after EOS and the tokens of the target so far."""

@@ -49,10 +49,10 @@ class LeftToRightGenerator(SequenceGenerator):
         return [[self._balanced(hypothesis) for hypothesis in hypotheses] for hypotheses in found]
 
     def _balanced(self, hypothesis: dict) -> dict:
-        tokens, scores = hypothesis["tokens"], hypothesis["positional_scores"]
         # The last token is EOS; its score counts in that of the whole.
-        balanced = self.sequences.balanced(tokens[:-1], scores[:-1])
-        return {**hypothesis, **balanced, "steps": len(tokens), "attention": None, "alignment": None}
+        balanced = self.sequences.balanced(hypothesis["tokens"], hypothesis["positional_scores"])
+        steps = len(hypothesis["tokens"])
+        return {**hypothesis, **balanced, "steps": steps, "attention": None, "alignment": None}
 
 
 @dataclass(frozen=True)

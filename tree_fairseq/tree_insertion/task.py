@@ -1,13 +1,11 @@
 """The task of insertion-based tree decoding and its baselines: options, data sets, models, criteria, generation."""
 
 import itertools
-import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Callable, Optional
+from typing import Any, Callable, Optional
 
 from fairseq import utils
-from fairseq.dataclass import ChoiceEnum
 from fairseq.models import FairseqEncoderDecoderModel
 from fairseq.tasks import register_task
 
@@ -19,26 +17,24 @@ from tree_fairseq.errors import (
     DataFolderError,
     DictionaryMismatchError,
     InputError,
-    MissingTreesError,
     StructuralSearchError,
     SymbolTreeError,
 )
-from tree_fairseq.nn.generating import ValidationAccuracyConfig, ValidationAccuracyTask, print_brackets
+from tree_fairseq.nn.generating import ValidationAccuracyTask, print_brackets
 from tree_fairseq.nn.sides import CONSTITUENCY, SEQUENCE, SYMBOLS
-from tree_fairseq.nn.tasks import TranslationWithTreesConfig, TranslationWithTreesTask
-from tree_fairseq.options import given_flags, option, refuse_flags
+from tree_fairseq.nn.tasks import TranslationWithTreesTask
+from tree_fairseq.options import given_flags, refuse_flags
 from tree_fairseq.tree_insertion import INVALID, PARTIAL, UNFINISHED
 from tree_fairseq.tree_insertion.criterion import SlotKlDivergence
 from tree_fairseq.tree_insertion.dataset import (
     BracketedTargetDataset,
     PartialSequenceSampler,
-    PartialTreeSampler,
     SequenceInsertionDataset,
     TargetDistribution,
     TreeInsertionDataset,
 )
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary, require_labels
-from tree_fairseq.tree_insertion.folder import ORACLES, STORE_SUFFIX, InsertionRecord
+from tree_fairseq.tree_insertion.folder import STORE_SUFFIX, InsertionRecord
 from tree_fairseq.tree_insertion.model import Decoding, TreeGeneratingTransformer
 from tree_fairseq.tree_insertion.parallel_search import InsertionLimits
 from tree_fairseq.tree_insertion.reranking import load_scorer
@@ -48,12 +44,13 @@ from tree_fairseq.tree_insertion.sequence_models import TreeSequenceModel
 from tree_fairseq.tree_insertion.sequence_search import LeftToRightGenerator, SequenceInsertionGenerator
 from tree_fairseq.tree_insertion.store import InsertionStore, open_store
 from tree_fairseq.tree_insertion.target import ROOT_LABEL
+from tree_fairseq.tree_insertion.target_lengths import TargetLimit
+from tree_fairseq.tree_insertion.task_options import DEFAULT_LIMITS, TreeInsertionConfig, check_samples, sampler_of
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.symbols import exact_matches
 from tree_fairseq.trees.tree import Tree
 
 _COMMAND = "fairseq_cli.generate"
-_DEFAULTS = InsertionLimits()
 
 _DATASETS = {
     Decoding.TREE_INSERTION: TreeInsertionDataset,
@@ -70,76 +67,6 @@ _REFUSED_BY = {
 }
 
 
-# fairseq reads the fields' types, so annotations are not postponed in this file.
-@dataclass
-class TreeInsertionConfig(ValidationAccuracyConfig, TranslationWithTreesConfig):
-    """The options of generation, of validating by generating, and of supervision."""
-
-    eval_unordered: Optional[str] = option(
-        None, "with --eval-accuracy, labels whose children may be in any order, separated by blanks"
-    )
-    max_insertion_steps: int = option(
-        _DEFAULTS.steps, "a tree that is not finished after this number of steps is generated as it is"
-    )
-    max_nodes: Optional[int] = option(
-        None,
-        "a tree that would get more nodes is generated as it was before (default: twice the nodes of the largest "
-        f"training tree, or {_DEFAULTS.nodes} if that is not known)",
-    )
-    insertion_trace: Optional[str] = option(
-        None, "write the steps of each tree into this folder, as NUMBER.txt and NUMBER.svg by sentence number"
-    )
-    insertion_samples: int = option(
-        1,
-        "generate this number of trajectories of each tree side by side, the best one and others that are drawn, and "
-        "rank the trees (see --nbest); --seed changes the draws",
-    )
-    insertion_temperature: Optional[float] = option(
-        None, "with --insertion-samples, temperature of the labels that are drawn for slots (default: 1)"
-    )
-    insertion_extra_steps: Optional[int] = option(
-        None,
-        "with --insertion-samples, drawn trajectories that need more than this number of steps more than the best one "
-        "are left out; 0 takes no step more than without --insertion-samples (default: no limit)",
-    )
-    rerank_path: Optional[str] = option(
-        None,
-        "with --insertion-samples, checkpoint of a left-to-right model of the same data, which scores the trees in one "
-        "pass (default: the probability of a trajectory is the score)",
-    )
-    rerank_weight: Optional[float] = option(
-        None,
-        "with --rerank-path, the weight of its score, from 0 to 1; the rest is the weight of the trajectory's "
-        "log-probability (default: 1)",
-    )
-    insertion_oracle: ChoiceEnum(list(ORACLES)) = option(
-        "centrality", "oracle of the trajectories to learn from: central nodes first (the paper's), or the fewest steps"
-    )
-    target_distribution: ChoiceEnum(["rank", "optimal"]) = option(
-        "rank",
-        "target distribution of a slot: a softmax over the negative ranks of the nodes allowed there, or "
-        "the same probability for each of the best nodes (only with --insertion-oracle exact)",
-    )
-    target_temperature: float = option(
-        0.1, "temperature of --target-distribution rank, and of --sequence-supervision binary"
-    )
-    sequence_supervision: ChoiceEnum(["binary", "uniform"]) = option(
-        "binary",
-        "target distribution of a slot between tokens, for models that insert into sequences: a softmax over the "
-        "negative distances of the missing tokens from their centre, or the same probability for each different token",
-    )
-    trajectories: Optional[int] = option(
-        None, "draw from this number of trajectories of every tree (default: all that are stored)"
-    )
-    partial_states: int = option(
-        1,
-        "partial trees or sequences of each target in a training update, spread evenly over a trajectory; the source "
-        "is encoded once for all. A number above the steps of a trajectory takes all of it",
-    )
-    deletion: bool = option(False, "learn to delete nodes: in training, partial trees get wrong nodes")
-    wrong_nodes: float = option(0.1, "with --deletion, the probability that a slot of a partial tree gets a wrong node")
-
-
 def _decoding_of(model) -> Optional[Decoding]:
     """Returns the kind of decoding of a model of trees, None for other models."""
     return model.decoding if isinstance(model, TreeGeneratingTransformer) else None
@@ -149,13 +76,15 @@ def _decoding_of(model) -> Optional[Decoding]:
 class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
     """Generates the target trees of ``fairseq-preprocess --task tree_insertion`` from sentences, parsed or not.
 
-    ``decoding``, that of the model, decides on the data sets; ``sequences`` is the dictionary of a model of sequences.
+    ``decoding``, that of the model, decides on the data sets; ``sequences`` is the dictionary of a model of sequences,
+    ``target_limit`` the longest targets that a model can learn from, if it has a limit.
     """
 
     cfg: TreeInsertionConfig
     source_modalities = (SYMBOLS, CONSTITUENCY, SEQUENCE)
     decoding = Decoding.TREE_INSERTION
     sequences = None
+    target_limit: Optional[TargetLimit] = None
     _prints_unfinished = False
 
     def __init__(self, cfg: TreeInsertionConfig, src_dict, tgt_dict):
@@ -169,59 +98,12 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
         require_labels(tgt_dict, self.insertion.words, str(folder / f"dict.{cfg.target_lang}.txt"))
         tgt_dict = InsertionDictionary(tgt_dict, self.insertion.words, notation_named(self.insertion.notation))
         super().__init__(cfg, src_dict, tgt_dict)
-        self.sampler = self._sampler()
-        self._check_samples()
+        self.sampler = sampler_of(cfg, self.insertion)
+        check_samples(cfg)
         # The words about the best hypotheses of sentences, by their ids, until they are printed.
         self._unfinished: dict[int, str] = {}
         # Numbers the traces of sentences that have no ids.
         self._trace_numbers = itertools.count()
-
-    def _sampler(self) -> PartialTreeSampler:
-        cfg, record = self.cfg, self.insertion
-        if cfg.insertion_oracle not in record.oracles:
-            raise MissingTreesError(
-                f"{cfg.data} has no trajectories of --insertion-oracle {cfg.insertion_oracle}, it has those of "
-                + ", ".join(record.oracles)
-            )
-        if cfg.target_distribution == "optimal" and cfg.insertion_oracle != "exact":
-            raise InputError(
-                "--target-distribution optimal needs --insertion-oracle exact, which knows all optimal insertions"
-            )
-        count = record.trajectories if cfg.trajectories is None else cfg.trajectories
-        if not 1 <= count <= record.trajectories:
-            raise InputError(
-                f"--trajectories is from 1 to {record.trajectories}, as many as {cfg.data} has of a tree, not {count}"
-            )
-        if not cfg.target_temperature > 0:
-            raise InputError(f"--target-temperature is above 0, not {cfg.target_temperature}")
-        if not 0 < cfg.wrong_nodes < 1:
-            raise InputError(f"--wrong-nodes is a probability between 0 and 1, not {cfg.wrong_nodes}")
-        if cfg.partial_states < 1:
-            raise InputError(f"--partial-states is at least 1, not {cfg.partial_states}")
-        distribution = TargetDistribution(cfg.target_distribution, cfg.target_temperature)
-        wrong_nodes = cfg.wrong_nodes if cfg.deletion else None
-        return PartialTreeSampler(record.first_of(cfg.insertion_oracle), count, distribution, wrong_nodes, cfg.seed)
-
-    def _check_samples(self) -> None:
-        cfg = self.cfg
-        if cfg.insertion_samples < 1:
-            raise InputError(f"--insertion-samples is at least 1, not {cfg.insertion_samples}")
-        given = {
-            "--insertion-temperature": cfg.insertion_temperature,
-            "--insertion-extra-steps": cfg.insertion_extra_steps,
-            "--rerank-path": cfg.rerank_path,
-        }
-        for flag, value in given.items():
-            if value is not None and cfg.insertion_samples == 1:
-                raise InputError(f"{flag} needs several trees to choose from; give --insertion-samples N, N above 1")
-        if cfg.rerank_weight is not None and cfg.rerank_path is None:
-            raise InputError("--rerank-weight needs --rerank-path, a checkpoint of a left-to-right model")
-        if cfg.insertion_temperature is not None and not 0 < cfg.insertion_temperature < math.inf:
-            raise InputError(f"--insertion-temperature is above 0, not {cfg.insertion_temperature}")
-        if cfg.insertion_extra_steps is not None and cfg.insertion_extra_steps < 0:
-            raise InputError(f"--insertion-extra-steps is at least 0, not {cfg.insertion_extra_steps}")
-        if cfg.rerank_weight is not None and not 0 <= cfg.rerank_weight <= 1:
-            raise InputError(f"--rerank-weight is from 0 to 1, not {cfg.rerank_weight}")
 
     # Data sets
 
@@ -230,12 +112,16 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
         folder = self.folder_of(split, epoch)
         stores = self._load_stores(folder, split, combine)
         super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
-        stored = joined(stores, self.cfg.upsample_primary)
+        stored: Any = joined(stores, self.cfg.upsample_primary)
         if len(stored) != len(self.datasets[split]):
             raise CorruptFileError(
                 f"{folder}: {len(self.datasets[split])} targets but {len(stored)} lines of trajectories in '{split}'"
             )
-        sampler = self.sampler
+        is_too_long = None
+        if self.target_limit is not None:
+            self.target_limit.check(split, stores, self.cfg.skip_invalid_size_inputs_valid_test)
+            is_too_long = stored.sizes > self.target_limit.longest
+        sampler = replace(self.sampler, limit=self.target_limit)
         if self.decoding == Decoding.SEQUENCE_INSERTION:
             distribution = TargetDistribution(self.cfg.sequence_supervision, self.cfg.target_temperature)
             sampler = PartialSequenceSampler(distribution, self.cfg.seed)
@@ -243,7 +129,7 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
         if is_training:
             sampler = replace(sampler, states=self.cfg.partial_states)
         # A test set is translated to its last line.
-        options = {"every_epoch": is_training, "keep_remainder": not is_training}
+        options = {"every_epoch": is_training, "keep_remainder": not is_training, "is_too_long": is_too_long}
         pairs, learns_from = self.datasets[split], _DATASETS[self.decoding]
         self.datasets[split] = learns_from(pairs, stored, self.target_dictionary, sampler, self.sequences, **options)
 
@@ -278,6 +164,7 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
             )
         self.decoding = decoding or Decoding.TREE_INSERTION
         self.sequences = model.sequences if isinstance(model, TreeSequenceModel) else None
+        self.target_limit = None if decoding is None else model.target_limit
         refuse_flags({"--deletion": self.cfg.deletion and self.sequences is not None}, "models of sequences")
         learns_whole = decoding == Decoding.LEFT_TO_RIGHT and self.cfg.partial_states > 1
         refuse_flags({"--partial-states": learns_whole}, "models that learn whole sequences")
@@ -288,7 +175,7 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
         criterion = super().build_criterion(cfg, **options)
         predicts_tokens = self.decoding == Decoding.LEFT_TO_RIGHT
         fitting = "label_smoothed_cross_entropy" if predicts_tokens else "slot_kl_divergence"
-        is_wrong = self.sequences is not None and isinstance(criterion, SlotKlDivergence) == predicts_tokens
+        is_wrong = isinstance(criterion, SlotKlDivergence) == predicts_tokens
         refuse_flags({f"--criterion {cfg._name}": is_wrong}, "the model", advice=f"use {fitting}")
         return criterion
 
@@ -346,7 +233,7 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
         nodes = self.cfg.max_nodes
         if nodes is None:
             train = self.insertion.splits.get("train")
-            nodes = _DEFAULTS.nodes if train is None else 2 * train.largest
+            nodes = DEFAULT_LIMITS.nodes if train is None else 2 * train.largest
         # A decoder with positions reads M nodes, the root included, as at most 3 M - 2 labels and brackets.
         lengths = [model.decoder.max_positions() for model in models if model.decoder.embed_positions is not None]
         most = min([nodes, *((length + 2) // 3 - 1 for length in lengths)])

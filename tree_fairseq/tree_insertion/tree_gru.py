@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from tree_fairseq.nn.encoders import encoder_of
 from tree_fairseq.nn.extended_transformer import register_architectures
 from tree_fairseq.nn.shared_memory import cross_attention_options
-from tree_fairseq.nn.tree_lstm import RecurrentDecoder
+from tree_fairseq.nn.tree_lstm import MAX_POSITIONS, RecurrentDecoder
 from tree_fairseq.tree_insertion.dictionary import SequenceDictionary
 from tree_fairseq.tree_insertion.sequence_models import LeftToRightModel
 
@@ -72,7 +72,6 @@ class TreeGRUDecoder(RecurrentDecoder):
         if not cfg.share_decoder_input_output_embed:
             self.output_projection = nn.Linear(width, len(dictionary), bias=False)
         self.dropout = FairseqDropout(cfg.dropout, module_name=type(self).__name__)
-        self._max_positions = cfg.max_target_positions
 
     def extract_features(
         self, prev_output_tokens: Tensor, encoder_out: dict[str, list], incremental_state=None, **unused
@@ -112,7 +111,7 @@ class TreeGRUDecoder(RecurrentDecoder):
         return torch.stack(past[begun:], dim=1)
 
     def max_positions(self) -> int:
-        return self._max_positions
+        return MAX_POSITIONS
 
     def reorder_incremental_state(self, incremental_state: dict, new_order: Tensor) -> None:
         """Reorders the states as beam search reorders hypotheses; ``new_order`` is ``[R]``."""
@@ -124,6 +123,11 @@ class TreeGRUDecoder(RecurrentDecoder):
 @register_model("tree_gru")
 class TreeGRUModel(LeftToRightModel):
     """A transformer encoder, and a GRU that follows the branches of the target tree."""
+
+    @property
+    def target_limit(self) -> None:
+        """None: the decoder has no positions."""
+        return None
 
     @classmethod
     def refused_flags(cls, cfg) -> dict[str, object]:
