@@ -14,7 +14,7 @@ from torch.nn import functional
 from tree_fairseq.nn.biased_attention import biased_attention
 from tree_fairseq.nn.distance_bias import DistanceBias
 from tree_fairseq.nn.phrase_bias import PhraseBias
-from tree_fairseq.nn.shared_memory import MemoryType, SharedMemoryAttention, dropout_of_weights
+from tree_fairseq.nn.shared_memory import MemoryType, SharedMemoryAttention
 from tree_fairseq.tree_transformer.accumulation import AccumulationConfig, HierarchicalAccumulation
 from tree_fairseq.tree_transformer.tree_structure import AttentionMask, TreeStructure
 
@@ -125,7 +125,8 @@ class TreeSelfAttention(TreeAttention):
 
     def attend(self, query: Tensor, key: Tensor, value: Tensor, bias: Tensor) -> Tensor:
         """Scaled dot-product attention ``[B, H, T, D / H]`` with dropout of weights and an additive mask."""
-        dropout = dropout_of_weights(self.dropout_module)
+        drops = self.training or self.dropout_module.apply_during_inference
+        dropout = self.dropout_module.p if drops else 0.0
         if bias.requires_grad:
             return biased_attention(query, key, value, bias, dropout=dropout)
         return functional.scaled_dot_product_attention(query, key, value, bias.to(query.dtype), dropout)
