@@ -191,3 +191,4 @@ def test_flags_of_other_encoders_are_refused(folder_of, decoder, encoder, flags)
     given = arguments(decoder.arch, decoder.option, encoder, *flags)
     with pytest.raises(InputError, match=f"{flags[0]} does not work with {decoder.option} {encoder}"):
         task.build_model(given)
+    assert task.build_model(given, from_checkpoint=True)  # which may have the defaults of an earlier version

@@ -150,13 +150,12 @@ class EncoderChoiceTransformer(ExtendedTransformer):
 
     @classmethod
     def fill_in(cls, cfg, args: Namespace, task) -> None:
-        """Fills in the encoder; refuses flags that only other encoders read."""
+        """Fills in the encoder."""
         cfg.source_encoder = str(getattr(args, cls.encoder_option))
         cfg.pretrained_folder = getattr(args, "encoder_path", None)
-        flag = flag_of(cls.encoder_option)
         if cfg.pretrained_folder is not None and cfg.source_encoder != "pretrained":
+            flag = flag_of(cls.encoder_option)
             raise InputError("--encoder-path is the folder of a pretrained encoder", hint=f"Add {flag} pretrained.")
-        refuse_flags(_unread_flags(cls.flags, cfg), f"{flag} {cfg.source_encoder}")
         cfg.pretrained_description = getattr(args, "pretrained_description", None)
 
     @classmethod
@@ -165,6 +164,11 @@ class EncoderChoiceTransformer(ExtendedTransformer):
         model = super().build_model(args, task)
         args.pretrained_description = model.cfg.pretrained_description
         return model
+
+    def refuse_unread_flags(self) -> None:
+        """Raises InputError about a flag that only another encoder than the chosen one reads."""
+        partner = f"{flag_of(self.encoder_option)} {self.cfg.source_encoder}"
+        refuse_flags(_unread_flags(self.flags, self.cfg), partner)
 
 
 def _unread_flags(model_flags: type, cfg: Any) -> dict[str, bool]:

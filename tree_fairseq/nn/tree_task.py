@@ -126,6 +126,8 @@ class TreeTask(FairseqTask):
     def build_model(self, cfg, from_checkpoint: bool = False):
         """Builds any architecture; trees that it does not read are dropped from its input."""
         model = super().build_model(cfg, from_checkpoint)
+        if not from_checkpoint and hasattr(model, "refuse_unread_flags"):
+            model.refuse_unread_flags()  # a checkpoint may have the defaults of an earlier version
         unread = set(self.tree_inputs).difference(trees_read(model))
         if unread:
             drop_trees(model, unread)
