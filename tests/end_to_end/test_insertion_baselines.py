@@ -100,6 +100,12 @@ def test_what_does_not_go_together_is_refused(system, tmp_path):
         with pytest.raises(StructuralSearchError, match=options[0]):
             generate(system, *options)
     is_left_to_right = "label_smoothed" in system.log
+    for options in (("--nbest", 2), ("--lenpen", 0.6)):
+        if is_left_to_right:
+            generate(system, *options)
+        else:
+            with pytest.raises(StructuralSearchError, match=f"{options[0]} does not work with sequences of trees"):
+                generate(system, *options)
     arch = "tree_gru_tiny" if is_left_to_right else "sequence_insertion_transformer_tiny"
     with pytest.raises(InputError, match="--criterion"):
         train(system.data, tmp_path / "run", "--arch", arch, *(() if is_left_to_right else CROSS_ENTROPY))

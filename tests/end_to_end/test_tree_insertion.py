@@ -160,6 +160,16 @@ def test_every_step_is_written_and_drawn(system, tmp_path):
 
 
 @pytest.mark.parametrize("system", ["numbered"], indirect=True)
+def test_options_of_beams_are_refused(system):
+    refused = "--nbest without --insertion-samples does not work with insertions"
+    with pytest.raises(StructuralSearchError, match=refused):
+        generate(system, "--nbest", 2)
+    with pytest.raises(StructuralSearchError, match="--lenpen does not work with insertions"):
+        generate(system, "--lenpen", 0.6)
+    generate(system, "--insertion-samples", 2, "--nbest", 2)
+
+
+@pytest.mark.parametrize("system", ["numbered"], indirect=True)
 def test_validation_generates(system):
     accuracies = logged("accuracy", system.log)
     assert len(accuracies) == 4 and all(0 <= accuracy <= 100 for accuracy in accuracies)

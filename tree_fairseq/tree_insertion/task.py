@@ -207,6 +207,10 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
         refused = given_flags(args, *_REFUSED, *_REFUSED_BY[decoding])
         refused["--insertion-trace"] = not inserts_nodes and self.cfg.insertion_trace is not None
         refused["--insertion-samples"] = not inserts_nodes and self.cfg.insertion_samples > 1
+        if decoding != Decoding.LEFT_TO_RIGHT:
+            several = "--nbest without --insertion-samples" if inserts_nodes else "--nbest"
+            refused[several] = getattr(args, "nbest", 1) > 1 and self.cfg.insertion_samples == 1
+            refused["--lenpen"] = getattr(args, "lenpen", 1) != 1
         refuse_flags(refused, "insertions" if inserts_nodes else "sequences of trees", StructuralSearchError)
         # fairseq-generate looks at its arguments again after this.
         args.print_step = True
