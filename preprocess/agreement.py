@@ -36,7 +36,7 @@ from preprocess.logical_forms import raw_lines
 from tree_fairseq.errors import InputError
 from tree_fairseq.parsing.corpus import parse_corpus
 from tree_fairseq.parsing.parsers import ParserOptions, add_parser_arguments, options_from_arguments
-from tree_fairseq.parsing.processes import ProcessPool
+from tree_fairseq.support.processes import ProcessPool
 from tree_fairseq.trees.bracket import read_forest
 
 logger = logging.getLogger(__name__)

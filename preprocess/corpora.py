@@ -15,7 +15,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from tree_fairseq.files import atomic_file
+from tree_fairseq.support.files import atomic_file
 
 Pair = tuple[str, str]
 

@@ -20,8 +20,8 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from tree_fairseq.files import atomic_file
-from tree_fairseq.python_versions import file_digest
+from tree_fairseq.support.files import atomic_file
+from tree_fairseq.support.python_versions import file_digest
 
 
 class FetchError(RuntimeError):

@@ -18,7 +18,7 @@ from preprocess.labelled_lines import Labelled, Splits, hold_out
 from preprocess.logical_forms import raw_lines
 from preprocess.moses import TokenizerOptions, tokenize_lines
 from preprocess.official import unpack
-from tree_fairseq.python_versions import zip_equal
+from tree_fairseq.support.python_versions import zip_equal
 
 CLASSES = {"neg": "negative", "pos": "positive"}
 FOLDS = 10

@@ -21,7 +21,7 @@ import torch
 from preprocess.english_german.__main__ import pairs
 from preprocess.labelled_f1 import PythonEvaluator, score
 from preprocess.word_vectors import vectors, write_vectors
-from tree_fairseq.python_versions import zip_equal
+from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.bracket import read_tree, write_forest
 from tree_fairseq.trees.tree import Tree
 

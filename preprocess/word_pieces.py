@@ -19,7 +19,7 @@ from preprocess.command import run_command
 from preprocess.corpora import CorpusError, write_lines
 from preprocess.logical_forms import raw_lines
 from tree_fairseq.nn.pretrained import PretrainedPieces, PretrainedPiecesConfig
-from tree_fairseq.python_versions import zip_equal
+from tree_fairseq.support.python_versions import zip_equal
 
 
 def pieces_of_lines(path: Path, pieces: PretrainedPieces) -> Iterator[str]:

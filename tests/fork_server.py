@@ -188,7 +188,7 @@ def _execute(name: str, arguments: list[str], environment: dict[str, str]) -> No
     paths = [path for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path]
     sys.path[:0] = paths
     if name != "python":
-        from tree_fairseq import logs
+        from tree_fairseq.support import logs
 
         sys.argv = [name, *arguments]
         logs.keep_clean()  # as in a process that imports the plugin now

@@ -11,8 +11,8 @@ from typing import Any, Callable
 PACKAGE = Path(__file__).resolve().parent.parent / "tree_fairseq"
 # They stand around the work and say nothing about it: nobody opens them to understand what happens to a line.
 AROUND = {
-    "logs.py", "progress.py", "python_versions.py", "data_bin/block_checksums.py", "data_bin/damaged_files.py",
-    "nn/devices.py",
+    "support/logs.py", "support/progress.py", "support/python_versions.py", "data_bin/block_checksums.py",
+    "repairs/damaged_files.py", "nn/devices.py",
 }  # fmt: skip
 
 

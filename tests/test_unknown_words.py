@@ -8,8 +8,8 @@ from fairseq import utils
 from fairseq.data import Dictionary
 
 import tree_fairseq  # noqa: F401  (importing it mends fairseq)
-from tree_fairseq import compat
-from tree_fairseq.compat import replace_unknown_words
+from tree_fairseq.repairs import compat
+from tree_fairseq.repairs.compat import replace_unknown_words
 
 SOURCE = ["the", "Xanadu", "sleeps"]
 HARD = [(0, 0), (2, 1), (1, 2)]  # source, target

@@ -17,7 +17,7 @@ def register() -> None:
 
     Raises VersionError if torch or fairseq is too old.
     """
-    from tree_fairseq.fairseq_versions import require_versions
+    from tree_fairseq.repairs.fairseq_versions import require_versions
 
     require_versions()
     from tree_fairseq import plugin  # noqa: F401  importing it registers

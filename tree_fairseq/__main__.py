@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tree_fairseq.options import run_command
+from tree_fairseq.support.options import run_command
 
 COMMANDS = {
     "path": ("__main__:print_path", "the path to give to fairseq's --user-dir"),

@@ -29,8 +29,8 @@ from tree_fairseq.explorer.comparison import Comparison
 from tree_fairseq.explorer.demo_model import demo_model
 from tree_fairseq.explorer.page import write_page
 from tree_fairseq.explorer.systems import System
-from tree_fairseq.nn.tasks import TranslationWithTreesTask
-from tree_fairseq.nn.unknown_tokens import count_typed
+from tree_fairseq.tasks.translation import TranslationWithTreesTask
+from tree_fairseq.tasks.unknown_tokens import count_typed
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Forest, Tree

@@ -19,8 +19,8 @@ import tree_fairseq.nn.distance_transformer
 import tree_fairseq.nn.extended_transformer
 import tree_fairseq.nn.pretrained
 import tree_fairseq.nn.rdrop
-import tree_fairseq.nn.tasks
 import tree_fairseq.scoring.predictions
+import tree_fairseq.tasks.translation
 import tree_fairseq.tree_insertion.criterion
 import tree_fairseq.tree_insertion.folder
 import tree_fairseq.tree_insertion.model
@@ -33,21 +33,21 @@ import tree_fairseq.tree_positional.model
 import tree_fairseq.tree_positional.task
 import tree_fairseq.tree_transformer.model
 import tree_fairseq.treeformer.model
-from tree_fairseq import (
+from tree_fairseq.new_text import output_hook
+from tree_fairseq.new_text.folder_text import prepare_new_text
+from tree_fairseq.nn import initial_embeddings
+from tree_fairseq.preprocessing import hook
+from tree_fairseq.repairs import (
     checkpoint_loading,
     compat,
+    damaged_files,
     distributed,
     durable_checkpoints,
-    error_reports,
     fairseq_versions,
     loading_processes,
-    logs,
     nonfinite_batches,
 )
-from tree_fairseq.data_bin import damaged_files
-from tree_fairseq.nn import initial_embeddings, output_hook
-from tree_fairseq.nn.folder_text import prepare_new_text
-from tree_fairseq.preprocessing import hook
+from tree_fairseq.support import error_reports, logs
 
 logs.keep_clean()
 error_reports.install()

@@ -16,8 +16,8 @@ import sys
 from pathlib import Path
 
 from tree_fairseq.errors import ScoringError
-from tree_fairseq.files import write_json
 from tree_fairseq.scoring.outputs import SCORE_FILE, read_scores
+from tree_fairseq.support.files import write_json
 
 
 def with_means(result: dict, runs: list[dict]) -> dict:

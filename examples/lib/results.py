@@ -57,16 +57,16 @@ from pathlib import Path
 from result_tables import EXAMPLES, RESULTS, read_result, table, write_pages
 
 from tree_fairseq.drawing.learning_curves import read_curves
-from tree_fairseq.error_reports import drop_output
 from tree_fairseq.errors import ScoringError
-from tree_fairseq.files import write_json
-from tree_fairseq.logs import log_to_standard_error
 from tree_fairseq.scoring.measures import MeanMeasure
 from tree_fairseq.scoring.outputs import SCORE_FILE, read_scores, read_text
 from tree_fairseq.scoring.runs import OUTCOMES_FILE
 from tree_fairseq.scoring.seeds import main as score_seeds
 from tree_fairseq.scoring.seeds import mean_over_seeds_test
 from tree_fairseq.scoring.significance import Resampling
+from tree_fairseq.support.error_reports import drop_output
+from tree_fairseq.support.files import write_json
+from tree_fairseq.support.logs import log_to_standard_error
 
 PARTS = ("parts", "depths")
 """Entries that show the test set in parts."""

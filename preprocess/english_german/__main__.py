@@ -16,7 +16,7 @@ from pathlib import Path
 
 from preprocess.english_german import english, german
 from preprocess.english_german.sampler import Sampler
-from tree_fairseq.files import atomic_file
+from tree_fairseq.support.files import atomic_file
 from tree_fairseq.trees.bracket import write_forest
 from tree_fairseq.trees.tree import Tree
 

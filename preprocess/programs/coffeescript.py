@@ -14,7 +14,7 @@ from preprocess.programs.coffee_sampler import CoffeeSampler
 from preprocess.programs.easy_javascript import is_easy, translate_easy
 from preprocess.programs.javascript import JavaScriptCompiler
 from preprocess.programs.splits import Program, chunks, fill
-from tree_fairseq.python_versions import zip_equal
+from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.notations import notation_named
 
 SUFFIXES = ("cs", "js", "raw.cs", "raw.js")

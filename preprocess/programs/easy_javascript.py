@@ -6,7 +6,7 @@ programs needs auxiliary variables and functions. The compiler translates easy p
 
 from __future__ import annotations
 
-from tree_fairseq.python_versions import zip_equal
+from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Tree
 

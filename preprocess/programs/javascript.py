@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
 
-from tree_fairseq.python_versions import zip_equal
+from tree_fairseq.support.python_versions import zip_equal
 
 _HERE = Path(__file__).resolve().parent
 _PACKAGE_FILES = ("package.json", "package-lock.json")

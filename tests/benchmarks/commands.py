@@ -12,7 +12,7 @@ from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
 import tree_fairseq
-from tree_fairseq.nn.tasks import TreeTranslationTask
+from tree_fairseq.tasks.translation import TreeTranslationTask
 
 
 def preprocess_arguments(prefix: Path, destination: Path, *flags: str) -> Namespace:

@@ -15,7 +15,7 @@ from tests.benchmarks.insertion_decoders import BATCH, SEQUENCE, TREE, Decoder, 
 from tests.benchmarks.measuring import Settings, Timing, side_by_side
 from tests.benchmarks.naive_insertion import GrownTree, grow
 from tests.benchmarks.reporting import TIME_HEADINGS, Report, milliseconds, time_cells
-from tree_fairseq.python_versions import zip_equal
+from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.tree_insertion.dictionary import LabelWords
 from tree_fairseq.tree_insertion.lines import EncodedTree, TrajectorySampler
 from tree_fairseq.trees.notations import notation_named

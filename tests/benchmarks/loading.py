@@ -13,7 +13,7 @@ from tests.benchmarks.figures import time_ratio
 from tests.benchmarks.measuring import Settings, side_by_side
 from tests.benchmarks.reporting import TIME_HEADINGS, Report, time_cells
 from tests.benchmarks.translation_models import WORDS, TrainingStep, build
-from tree_fairseq.nn.tasks import TreeTranslationTask
+from tree_fairseq.tasks.translation import TreeTranslationTask
 
 LINES, LEAVES, NODES, MAX_TOKENS = 4_000, 30, 20, 4_000
 

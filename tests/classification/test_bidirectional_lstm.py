@@ -14,7 +14,7 @@ from torch.utils._pytree import tree_leaves
 
 from tree_fairseq.classification import sequence_classifiers
 from tree_fairseq.classification.sequence_classifiers import last_states
-from tree_fairseq.python_versions import zip_equal
+from tree_fairseq.support.python_versions import zip_equal
 
 
 def packed_last_states(lstm: nn.LSTM, texts: Tensor, lengths: Tensor) -> Tensor:

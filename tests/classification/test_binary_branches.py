@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.nn.tree_rows import BOS, PAD, collate_documents, row_trees
 from tree_fairseq.classification.tree_lstm_classifier import BinaryBranches
 from tree_fairseq.nn.tree_batch import TreeBatch
-from tree_fairseq.python_versions import zip_equal
+from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.tree import INTERMEDIATE, Tree, binarize
 
 

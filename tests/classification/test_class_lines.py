@@ -12,7 +12,7 @@ import torch
 from fairseq.data import Dictionary
 
 from tree_fairseq.classification.prediction import ClassLines, class_line
-from tree_fairseq.compat import print_after
+from tree_fairseq.repairs.compat import print_after
 
 
 @pytest.fixture

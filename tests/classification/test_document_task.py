@@ -27,8 +27,8 @@ from tree_fairseq.errors import (
     LongSentenceError,
     MissingTreesError,
 )
-from tree_fairseq.nn.pair_dataset import InputLines, NewLines
-from tree_fairseq.python_versions import zip_equal
+from tree_fairseq.support.python_versions import zip_equal
+from tree_fairseq.tasks.pair_dataset import InputLines, NewLines
 
 SIZES = {"train": 30, "valid": 9}
 TREE_ARCH, SEQUENCE_ARCH = "tree_transformer_classifier_tiny", "lstm_classifier_tiny"

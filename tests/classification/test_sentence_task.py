@@ -28,7 +28,7 @@ from tree_fairseq.errors import (
     UnknownClassError,
     UnlabelledExampleError,
 )
-from tree_fairseq.nn.pair_dataset import InputLines
+from tree_fairseq.tasks.pair_dataset import InputLines
 
 WORDS = ["a", "good", "film", "is", "not", "so", "über", "bad", "."]
 SIZES = {"train": 17, "valid": 7}

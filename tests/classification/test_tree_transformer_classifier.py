@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.classification.documents import assert_gradients_equal, build_classifier, inputs_of
 from tests.nn.tree_rows import PAD, collate_documents, row_trees, tree_of
 from tree_fairseq.classification.tree_transformer_classifier import DocumentEncoder
-from tree_fairseq.python_versions import zip_equal
+from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.tree_transformer.model import TreeTransformerEncoder
 
 ARCH = "tree_transformer_classifier_tiny"

@@ -18,7 +18,7 @@ from tree_fairseq.data_bin.tree_chunks import ChunkTask, EncodedChunk, encode_ch
 from tree_fairseq.errors import MixedChildrenError, UnclosedTreeError, WorkerDiedError
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions
-from tree_fairseq.parsing.processes import ProcessPool
+from tree_fairseq.support.processes import ProcessPool
 from tree_fairseq.trees.bracket import read_forest, write_forest
 from tree_fairseq.trees.spans import encode
 from tree_fairseq.trees.text import Chunk, inspect_text

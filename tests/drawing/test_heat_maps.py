@@ -25,7 +25,7 @@ from tree_fairseq.drawing.heat_maps import (
     main,
     up,
 )
-from tree_fairseq.python_versions import zip_equal
+from tree_fairseq.support.python_versions import zip_equal
 
 NODES = balanced_tree(3)
 

@@ -17,7 +17,7 @@ from tests.faults.test_23_resume import stats
 from tree_fairseq import hub
 from tree_fairseq.commands import average
 from tree_fairseq.errors import DataFolderError
-from tree_fairseq.python_versions import zip_equal
+from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.bracket import read_tree, write_forest
 
 KINDS = ("trees", "tsv", "documents")

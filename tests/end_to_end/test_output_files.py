@@ -12,7 +12,7 @@ from tests.end_to_end.commands import hypotheses, lines_of, run
 from tests.end_to_end.fixtures import TASK
 from tree_fairseq.commands.export import main as export
 from tree_fairseq.errors import InputError
-from tree_fairseq.nn.output_hook import OutputOptions
+from tree_fairseq.new_text.output_hook import OutputOptions
 from tree_fairseq.scoring.__main__ import main as score
 
 # Stock tasks drop what remains after batches of the required multiple.

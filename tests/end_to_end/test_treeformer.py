@@ -19,7 +19,7 @@ from tests.end_to_end.tiny_corpus import leaves, make_pairs, write_corpus
 from tree_fairseq import hub
 from tree_fairseq.commands import average, induce
 from tree_fairseq.errors import DataFolderError, InputError
-from tree_fairseq.python_versions import zip_equal
+from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.treeformer import chart
 from tree_fairseq.treeformer.model import TreeformerModel
 from tree_fairseq.trees.bracket import read_forest, write_forest

@@ -22,7 +22,7 @@ from tree_fairseq.data_bin.kinds import export_forests
 from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary
 from tree_fairseq.drawing.forest import tree_to_svg, tree_to_text
 from tree_fairseq.errors import DepthLimitError
-from tree_fairseq.nn.generating import bracketed_line
+from tree_fairseq.tasks.generating import bracketed_line
 from tree_fairseq.tree_positional.search import StructuralGenerator
 from tree_fairseq.trees.bracket import read_forest, read_spans, write_forest
 from tree_fairseq.trees.notations import NOTATIONS, notation_named

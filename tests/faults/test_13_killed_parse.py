@@ -18,12 +18,12 @@ import pytest
 from tests.parsing.children import await_end, children
 from tests.parsing.conftest import parse_log, toy_lines, write_text  # noqa: F401 (a fixture)
 from tests.parsing.fake_parsers import SLEEP_VARIABLE, noted
-from tree_fairseq import files
 from tree_fairseq.parsing import corpus_run, shards
 from tree_fairseq.parsing.cache import FILE_NAME, ParseCache
 from tree_fairseq.parsing.corpus import parse_corpus
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.parsing.shards import join_shards
+from tree_fairseq.support import files
 
 OPTIONS = ParserOptions(name="toy-batch", batch_size=3)
 CONTEXT = multiprocessing.get_context("fork")

@@ -24,10 +24,10 @@ from tests.faults.test_14_disk_full import limit_file_size
 from tests.parsing.children import finish, kill
 from tests.parsing.conftest import parse_log, toy_lines  # noqa: F401 (a fixture)
 from tests.parsing.fake_parsers import LOG_VARIABLE, SLEEP_VARIABLE, noted
-from tree_fairseq import progress
 from tree_fairseq.commands.check import check_folder
 from tree_fairseq.errors import TreeFairseqError
 from tree_fairseq.parsing import corpus, ranks
+from tree_fairseq.support import progress
 
 IS_LONG = bool(os.environ.get("TREE_FAIRSEQ_LONG_TESTS"))
 long_test = pytest.mark.skipif(not IS_LONG, reason="takes minutes; set TREE_FAIRSEQ_LONG_TESTS=1 to run it")

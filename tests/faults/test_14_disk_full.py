@@ -11,9 +11,9 @@ import signal
 import pytest
 
 from tests.data_bin.corpora import folder_bytes, in_child, prefixes, run_preprocess, write_corpus
-from tree_fairseq import files
 from tree_fairseq.commands import annotate
 from tree_fairseq.commands.check import check_folder
+from tree_fairseq.support import files
 
 
 def limit_file_size(size: int) -> None:

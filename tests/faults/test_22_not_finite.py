@@ -21,7 +21,7 @@ from tests.end_to_end.tiny_corpus import write_corpus
 from tree_fairseq.commands import replay
 from tree_fairseq.data_bin.token_files import load_dictionary
 from tree_fairseq.errors import CorruptFileError, NonFiniteError
-from tree_fairseq.nonfinite_batches import NonFiniteBatch
+from tree_fairseq.repairs.nonfinite_batches import NonFiniteBatch
 
 TREES = ("--task", "tree_translation", "--arch", "tree_transformer_tiny")
 STOCK = ("--task", "translation", "--arch", "transformer", *STOCK_SIZES)

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from tests.end_to_end.fixtures import train
-from tree_fairseq import checkpoint_loading
 from tree_fairseq.errors import CheckpointError
+from tree_fairseq.repairs import checkpoint_loading
 
 
 def cut(path: Path, keep: float) -> None:

@@ -17,7 +17,7 @@ from tests.data_bin.corpora import prefixes, write_lines
 from tests.end_to_end.commands import run
 from tree_fairseq.commands.check import check_folder
 from tree_fairseq.errors import CorruptFileError, DataFolderError, DictionaryMismatchError, InputError
-from tree_fairseq.nn.unknown_tokens import count_typed
+from tree_fairseq.tasks.unknown_tokens import count_typed
 
 SENTENCES = ["the small boat sinks near the lighthouse .", "the lights of the house sink .", "a small house sinks ."]
 LEARN = ("--learn-subwords", 12)

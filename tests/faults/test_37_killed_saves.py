@@ -20,10 +20,10 @@ from tests.data_bin.corpora import in_child
 from tests.end_to_end.fixtures import train
 from tests.faults.test_13_killed_preprocess import kill_at
 from tests.faults.test_14_disk_full import limit_file_size
-from tree_fairseq import files
 from tree_fairseq.commands import average, export, release
 from tree_fairseq.errors import DiskFullError
-from tree_fairseq.files import atomic_file, copy_whole
+from tree_fairseq.support import files
+from tree_fairseq.support.files import atomic_file, copy_whole
 
 ALL = os.environ.get("TREE_FAIRSEQ_ALL_KILLS", "0") != "0"
 

@@ -11,10 +11,10 @@ from tests.fuzz.__main__ import load_targets
 from tests.fuzz.guided import regressions, search
 from tests.fuzz.law import MEMORY, TARGETS, Hang, Target, damaged, hold
 from tests.fuzz.law import Choices as _Choices
-from tree_fairseq.checkpoint_loading import load_weights_only
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.errors import CheckpointError, DataFolderError, InputError
 from tree_fairseq.parsing.parsers import ParserOptions
+from tree_fairseq.repairs.checkpoint_loading import load_weights_only
 
 load_targets()
 # Those that take milliseconds for an input get fewer, so that each target takes about two seconds.

@@ -19,7 +19,7 @@ from tree_fairseq.nn.devices import (
     padding_assumed,
     without_autocast,
 )
-from tree_fairseq.nn.tasks import AutocastTranslationConfig, AutocastTranslationTask
+from tree_fairseq.tasks.translation import AutocastTranslationConfig, AutocastTranslationTask
 
 
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=4), st.booleans(), st.integers(0, 3))

@@ -19,8 +19,8 @@ from tests.end_to_end.commands import run
 from tests.end_to_end.fixtures import TASK, preprocess
 from tests.end_to_end.tiny_corpus import leaves, make_pairs, write_corpus, write_pairs
 from tree_fairseq.errors import CorruptFileError, DataFolderError, DictionaryMismatchError, MissingTreesError
-from tree_fairseq.nn.pair_dataset import CarriedInput, NewLines
-from tree_fairseq.nn.tasks import TranslationWithTreesConfig, TreeTranslationTask
+from tree_fairseq.tasks.pair_dataset import CarriedInput, NewLines
+from tree_fairseq.tasks.translation import TranslationWithTreesConfig, TreeTranslationTask
 from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.spans import encode
 

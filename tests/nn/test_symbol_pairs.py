@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.strategies import symbol_trees
 from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary, build_symbol_dictionary
 from tree_fairseq.errors import SymbolTreeError
-from tree_fairseq.nn.pair_dataset import SymbolPairDataset, collate_symbol_trees
+from tree_fairseq.tasks.pair_dataset import SymbolPairDataset, collate_symbol_trees
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.symbols import NULL, SymbolEncoding, unknown_symbol
 from tree_fairseq.trees.tree import Tree

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.nn.direct_tree_lstm import direct_tree_lstm
 from tests.tree_positional.symbol_batches import columns_of, places
 from tree_fairseq.nn.tree_lstm import BranchLinear, TreeLevels, TreeLSTM, by_branch
-from tree_fairseq.python_versions import zip_equal
+from tree_fairseq.support.python_versions import zip_equal
 
 
 @st.composite

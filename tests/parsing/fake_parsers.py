@@ -14,7 +14,7 @@ import time
 
 from tree_fairseq.errors import ParserUnavailableError
 from tree_fairseq.parsing.parsers import ParsedText, ParserOptions, register_parser
-from tree_fairseq.python_versions import zip_equal
+from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.tree import Tree
 
 LOG_VARIABLE = "FAKE_PARSER_LOG"

@@ -16,7 +16,7 @@ from tree_fairseq.parsing.cache import ParseCache
 from tree_fairseq.parsing.corpus import devices, parse_corpus
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions
-from tree_fairseq.parsing.processes import ProcessPool
+from tree_fairseq.support.processes import ProcessPool
 from tree_fairseq.trees.bracket import read_forest, write_forest
 from tree_fairseq.trees.tree import forest_leaves
 

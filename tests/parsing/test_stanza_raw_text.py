@@ -10,12 +10,12 @@ from types import SimpleNamespace
 import pytest
 
 from tests.parsing.conftest import write_text
-from tree_fairseq.parsing import processes
 from tree_fairseq.parsing.controls import ControlParser
 from tree_fairseq.parsing.corpus import parse_corpus
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.parsing.stanza_trees import merge_multiword_tokens, to_label, to_tree
+from tree_fairseq.support import processes
 from tree_fairseq.trees.bracket import read_forest, write_forest
 from tree_fairseq.trees.tree import forest_leaves
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from preprocess.agreement import main
 from preprocess.agreement_linzen import form_number, load_table
 from preprocess.agreement_subjects import NOUNS, agreements, verb_number
-from tree_fairseq.python_versions import zip_equal
+from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.bracket import read_forest
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"

@@ -24,7 +24,7 @@ from preprocess.programs.coffeescript import SETTINGS, SUFFIXES, data_set
 from preprocess.programs.easy_javascript import is_easy, translate_easy
 from preprocess.programs.javascript import JavaScriptCompiler, NodeError
 from tree_fairseq.errors import NotationError
-from tree_fairseq.python_versions import zip_equal
+from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Tree
 

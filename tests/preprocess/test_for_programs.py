@@ -22,7 +22,7 @@ from preprocess.programs.lambda_language import to_lambda
 from preprocess.programs.splits import chunks, fill
 from preprocess.programs.surface import for_text, lambda_text, read_for, read_lambda
 from tree_fairseq.errors import NotationError
-from tree_fairseq.python_versions import zip_equal
+from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Tree
 

@@ -334,7 +334,7 @@ def test_malformed_trees_stop_the_command_or_become_flat(corpus, tmp_path):
 
 @pytest.mark.parametrize("parser", ["brackets", "right-branching"])
 def test_parsers_that_cost_little_show_their_progress_too(tmp_path, caplog, capsys, monkeypatch, parser):
-    monkeypatch.setattr("tree_fairseq.progress.SECONDS_BETWEEN_LINES", 0)
+    monkeypatch.setattr("tree_fairseq.support.progress.SECONDS_BETWEEN_LINES", 0)
     lines = ["(S (NN a)) (S (NN b))", "", "(S (NN c))"] if parser == "brackets" else ["a b", "", "c"]
     write_lines(tmp_path / "train.en", lines)
     write_lines(tmp_path / "train.de", ["x", "y", "z"])

@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from tests.data_bin.corpora import run_preprocess, write_lines
-from tree_fairseq.files import write_json
 from tree_fairseq.scoring.bleu import TranslationScorer
 from tree_fairseq.scoring.outputs import SCORE_FILE, build_result, read_scores
 from tree_fairseq.scoring.runs import parameter_count
+from tree_fairseq.support.files import write_json
 
 REFERENCE = ["Ein gut-bekannter Mann sah das Boot (wie immer)!", "Zwei Kinder spielen im Park.", "Der Hund schläft."]
 TOKENS = ["ein gut-bekannter mann sah das boot ( wie immer ) !", "zwei kinder spielen im park .", "der hund schläft ."]

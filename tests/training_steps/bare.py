@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.end_to_end import test_sentence_classification as sentences
 from tests.end_to_end import tiny_classes, tiny_corpus, tiny_programs
 from tests.training_steps.cases import Folders
-from tree_fairseq.compat import replaced
+from tree_fairseq.repairs.compat import replaced
 
 BARE = 5
 """Examples of a kind, a whole batch of them."""

@@ -31,7 +31,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from tests.end_to_end.commands import PLUGIN, forget_earlier_runs
 from tests.training_steps.cases import FOLDERS, Case, Folders
-from tree_fairseq.compat import replaced
+from tree_fairseq.repairs.compat import replaced
 
 Changes = Mapping[str, Any]
 """Options as fairseq names them in its configuration, such as ``dataset.batch_size``."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tree_fairseq.python_versions import zip_equal
+from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.tree_insertion.oracles import CentralityOracle, ExactOracle
 from tree_fairseq.tree_insertion.slots import ANCESTOR, DESCENDANT, FIRST_CHILD, IN_TREE, NEXT_SIBLING
 from tree_fairseq.tree_insertion.target import Region, TargetTree

@@ -10,7 +10,7 @@ import torch
 from hypothesis import strategies as st
 from torch import Tensor
 
-from tree_fairseq.python_versions import zip_equal
+from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.tree_insertion.dataset import collate_partial_trees
 from tree_fairseq.tree_insertion.forests import Forest
 from tree_fairseq.tree_insertion.model_input import read_partial_trees

@@ -12,7 +12,7 @@ from torch import nn
 
 from tests.tree_insertion.slot_batches import DICTIONARY, PAD, random_batch
 from tree_fairseq.errors import InputError
-from tree_fairseq.python_versions import zip_equal
+from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.tree_insertion.criterion import SlotKlDivergence, slot_divergence
 from tree_fairseq.tree_insertion.dataset import TargetDistribution
 

@@ -19,8 +19,8 @@ from tests.tree_insertion.allowed_sets import trajectory
 from tests.tree_insertion.slot_batches import tree_slots
 from tests.tree_insertion.test_dictionary import dictionary_of, ids_of, parents_of
 from tests.tree_insertion.test_trajectories import some_state
-from tree_fairseq.parsing.processes import ProcessPool
-from tree_fairseq.python_versions import zip_equal
+from tree_fairseq.support.processes import ProcessPool
+from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.tree_insertion.dataset import (
     PartialTreeSampler,
     TargetDistribution,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.tree_insertion.allowed_sets import allowed_sets, keys_of, ranks_of, steps_of
-from tree_fairseq.python_versions import zip_equal
+from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.tree_insertion.oracles import ExactOracle
 from tree_fairseq.tree_insertion.slots import ANCESTOR, DESCENDANT, FIRST_CHILD, KINDS, NEXT_SIBLING, insert, slot_mask
 from tree_fairseq.tree_insertion.target import ROOT_LABEL, TargetTree

@@ -14,13 +14,13 @@ from fairseq_cli import preprocess as stock_preprocess
 
 from tests.end_to_end.commands import run
 from tests.end_to_end.tiny_programs import write_corpus
-from tree_fairseq import files
 from tree_fairseq.commands import export
 from tree_fairseq.commands.check import check_folder
 from tree_fairseq.data_bin.kinds import ExportRequest
 from tree_fairseq.data_bin.manifest import MANIFEST_NAME, Manifest
 from tree_fairseq.data_bin.token_files import load_dictionary, token_words
 from tree_fairseq.errors import DataFolderError, DictionaryMismatchError, DiskFullError, InputError
+from tree_fairseq.support import files
 from tree_fairseq.tree_insertion.dictionary import LabelWords
 from tree_fairseq.tree_insertion.folder import InsertionRecord
 from tree_fairseq.tree_insertion.oracles import ExactOracle

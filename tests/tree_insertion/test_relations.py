@@ -10,7 +10,7 @@ from hypothesis import given, settings
 
 from tests.tree_insertion.partial_trees import PAD, batches, forest_of, path_to_root, random_batch, rows, siblings
 from tree_fairseq.nn.shared_memory import FAST_ROW, PackedRows
-from tree_fairseq.python_versions import zip_equal
+from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.tree_insertion import relations as relations_module
 from tree_fairseq.tree_insertion.relations import (
     ACROSS,

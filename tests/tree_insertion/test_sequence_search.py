@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.tree_insertion.slot_batches import label_dictionary
 from tests.tree_positional.table_models import batch
 from tree_fairseq.errors import StructuralSearchError
-from tree_fairseq.python_versions import zip_equal
+from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.tree_insertion.dictionary import SequenceDictionary
 from tree_fairseq.tree_insertion.parallel_search import InsertionLimits, SlotPredictions
 from tree_fairseq.tree_insertion.sequence_search import (

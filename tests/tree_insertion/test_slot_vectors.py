@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 
 from tests.tree_insertion.partial_trees import PAD, batches, rows, siblings
-from tree_fairseq.python_versions import zip_equal
+from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.tree_insertion.decoder import SlotVectors
 from tree_fairseq.tree_insertion.model_input import (
     AS_ANCESTOR,

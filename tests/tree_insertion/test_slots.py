@@ -22,7 +22,7 @@ from tests.tree_insertion.partial_trees import (
     same,
     trees_after,
 )
-from tree_fairseq.python_versions import zip_equal
+from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.tree_insertion.slots import KINDS, SlotNumbers, insert
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.strategies import symbol_trees
 from tree_fairseq.errors import CorruptFileError
-from tree_fairseq.parsing.processes import ProcessPool
+from tree_fairseq.support.processes import ProcessPool
 from tree_fairseq.tree_insertion.dictionary import LabelWords
 from tree_fairseq.tree_insertion.lines import EncodedTree, TrajectorySampler, write_stores
 from tree_fairseq.tree_insertion.oracles import CentralityOracle, ExactOracle

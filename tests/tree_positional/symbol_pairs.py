@@ -10,8 +10,8 @@ from fairseq.data import Dictionary
 
 from tests.nn.tiny import build, dictionary
 from tests.tree_positional.symbol_batches import ENCODINGS, EOS, SymbolBatch
-from tree_fairseq.nn import sides
-from tree_fairseq.nn.pair_dataset import collate_symbol_trees
+from tree_fairseq.tasks import sides
+from tree_fairseq.tasks.pair_dataset import collate_symbol_trees
 from tree_fairseq.tree_positional import model  # noqa: F401  (registers the architectures)
 from tree_fairseq.trees.symbols import SymbolEncoding
 from tree_fairseq.trees.tree import Tree

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.tree_positional.symbol_batches import ENCODINGS, EOS, PAD, SymbolBatch, symbol_trees
-from tree_fairseq.nn.pair_dataset import collate_symbol_trees
+from tree_fairseq.tasks.pair_dataset import collate_symbol_trees
 from tree_fairseq.tree_positional import positions as paths_module
 from tree_fairseq.tree_positional.open_nodes import IncrementalPaths, padded_paths
 from tree_fairseq.tree_positional.positions import paths_of_batch

@@ -18,7 +18,7 @@ from tests.nn.tiny import PAD, arguments
 from tests.tree_positional.symbol_batches import ENCODINGS, EOS, SymbolBatch, symbol_trees
 from tests.tree_positional.symbol_pairs import Pairs, task_side
 from tree_fairseq.errors import InputError, MissingTreesError
-from tree_fairseq.python_versions import zip_equal
+from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.tree_positional.lstm_model import TreeToTreeLSTMModel
 from tree_fairseq.tree_positional.search import StructuralGenerator
 from tree_fairseq.trees.symbols import parents_and_branches

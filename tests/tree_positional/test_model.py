@@ -13,7 +13,7 @@ from tests.nn.tiny import PAD, stock_flags
 from tests.tree_positional.symbol_batches import ENCODINGS, EOS
 from tests.tree_positional.symbol_pairs import MODALITIES, Pairs
 from tree_fairseq.errors import MissingTreesError
-from tree_fairseq.python_versions import zip_equal
+from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.tree_positional.positions import TreePositions
 
 QUERY = [(), ("--query-position",)]

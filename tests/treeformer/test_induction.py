@@ -8,7 +8,7 @@ import torch
 from tests.nn.tiny import EOS, PAD, build, pairs, stack, tiny_task
 from tests.treeformer import direct_chart
 from tree_fairseq.errors import InputError
-from tree_fairseq.python_versions import zip_equal
+from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.treeformer.induction import attended_phrases, sentence_splits
 from tree_fairseq.trees.tree import Tree
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.strategies import any_trees, forests, plain_trees, trees
 from tree_fairseq.errors import MixedChildrenError, OutsideTreeError, TreeFormatError
-from tree_fairseq.python_versions import zip_equal
+from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.spans import SpanForest, decode, encode, reduce_spans, reduced_depth, unary_chains
 from tree_fairseq.trees.tree import Tree, forest_leaves

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.strategies import forests, plain_trees, trees
 from tree_fairseq.errors import MixedChildrenError, OutsideTreeError, PieceAlignmentError
-from tree_fairseq.python_versions import zip_equal
+from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.bracket import read_forest, write_forest
 from tree_fairseq.trees.subwords import (
     SUBWORD_SUFFIX,

@@ -18,7 +18,7 @@ from tree_fairseq.errors import (
     ReservedMarkError,
     SymbolTreeError,
 )
-from tree_fairseq.python_versions import zip_equal
+from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.symbols import (
     BINARIZATIONS,
     NULL,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.data_bin.corpora import write_lines
 from tree_fairseq.errors import InputError, LineBreakError, LineCountError, TextFormatError
-from tree_fairseq.files import file_sha256
+from tree_fairseq.support.files import file_sha256
 from tree_fairseq.trees.text import inspect_text, read_lines, require_parallel
 
 texts = st.lists(st.sampled_from([b"", b"a", b"b c", "über ".encode(), b"\r", b"\n", b"\n\n", b"x" * 30])).map(b"".join)

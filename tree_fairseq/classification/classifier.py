@@ -19,7 +19,7 @@ from tree_fairseq.nn.extended_transformer import (
     transformer_config,
 )
 from tree_fairseq.nn.initial_embeddings import InitialEmbeddingsConfig
-from tree_fairseq.options import option
+from tree_fairseq.support.options import option
 
 
 class ClassTask:

@@ -17,7 +17,7 @@ from tree_fairseq.classification.metrics import class_figures, confusion_counts,
 from tree_fairseq.classification.targets import IGNORE
 from tree_fairseq.errors import DataFolderError, InputError
 from tree_fairseq.nn.rdrop import RDropConfig, agreement, checked_alpha
-from tree_fairseq.options import option
+from tree_fairseq.support.options import option
 
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.

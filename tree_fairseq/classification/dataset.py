@@ -22,10 +22,10 @@ from tree_fairseq.classification.packing import pack
 from tree_fairseq.classification.targets import IGNORE, ClassNodes, class_targets, read_target
 from tree_fairseq.data_bin.tree_store import StoredTree
 from tree_fairseq.errors import LongSentenceError
-from tree_fairseq.nn.batch_buffer import BufferedBatch
-from tree_fairseq.nn.pair_dataset import CarriedInput, KeepsRemainder
 from tree_fairseq.nn.tree_batch import NodeArrays, TreeReader, collate_trees
-from tree_fairseq.nn.tree_dropout import TreeDropout
+from tree_fairseq.tasks.batch_buffer import BufferedBatch
+from tree_fairseq.tasks.pair_dataset import CarriedInput, KeepsRemainder
+from tree_fairseq.tasks.tree_dropout import TreeDropout
 from tree_fairseq.trees.spans import unary_chains
 
 logger = logging.getLogger(__name__)

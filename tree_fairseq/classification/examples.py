@@ -14,7 +14,7 @@ from tree_fairseq.classification.class_trees import read_class_tree
 from tree_fairseq.classification.folder import SENTENCE_FORMATS, SEPARATOR
 from tree_fairseq.classification.targets import UNLABELLED, check_class, is_number, require_known_class
 from tree_fairseq.errors import ClassError, EmptyDocumentError, InputError, LabelColumnError, UnlabelledExampleError
-from tree_fairseq.files import atomic_file
+from tree_fairseq.support.files import atomic_file
 from tree_fairseq.trees.spans import SpanForest, reduce_spans
 from tree_fairseq.trees.text import read_lines, tokens
 

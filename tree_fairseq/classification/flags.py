@@ -16,8 +16,8 @@ from tree_fairseq.classification.folder import (
 )
 from tree_fairseq.classification.targets import UNLABELLED, check_class, class_order
 from tree_fairseq.errors import ClassError, InputError
-from tree_fairseq.options import given_flags, refuse_flags
 from tree_fairseq.preprocessing.hook import Flags
+from tree_fairseq.support.options import given_flags, refuse_flags
 
 FLAGS: Flags = {
     "--input-format": {

@@ -39,7 +39,7 @@ from tree_fairseq.data_bin.token_files import (
 from tree_fairseq.data_bin.tree_store import StoredTree, TreeStore, load_label_dictionary
 from tree_fairseq.errors import CorruptFileError, InputError, MissingTreesError
 from tree_fairseq.parsing.parsers import ParserOptions
-from tree_fairseq.python_versions import zip_equal
+from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.bracket import write_forest
 from tree_fairseq.trees.spans import SpanForest, decode, encode
 from tree_fairseq.trees.subwords import bpe_word, join_words, sentencepiece_word

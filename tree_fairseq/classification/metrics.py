@@ -11,7 +11,7 @@ from scipy import stats
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 from torch import Tensor
 
-from tree_fairseq.python_versions import zip_equal
+from tree_fairseq.support.python_versions import zip_equal
 
 
 def confusion_counts(target: Tensor, predicted: Tensor, num_classes: int) -> Tensor:

@@ -15,11 +15,11 @@ from tree_fairseq.classification.dataset import document_lengths, refuse_long_te
 from tree_fairseq.classification.examples import joined_sentences, placed
 from tree_fairseq.classification.folder import ClassificationRecord
 from tree_fairseq.errors import EmptyDocumentError, ParserError
-from tree_fairseq.nn.pair_dataset import NewLines
 from tree_fairseq.nn.tree_batch import as_stored
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.parsing.pieces import load_subword_model
+from tree_fairseq.tasks.pair_dataset import NewLines
 from tree_fairseq.trees.spans import SpanForest, decode, encode
 from tree_fairseq.trees.text import check_line
 

@@ -10,8 +10,8 @@ from fairseq.data import Dictionary
 from torch import Tensor, nn
 
 from tree_fairseq.classification.targets import NumberDictionary
-from tree_fairseq.compat import print_after
-from tree_fairseq.python_versions import zip_equal
+from tree_fairseq.repairs.compat import print_after
+from tree_fairseq.support.python_versions import zip_equal
 
 _COMMANDS = ("fairseq_cli.generate", "fairseq_cli.interactive")
 

@@ -37,11 +37,11 @@ from tree_fairseq.data_bin.token_files import found_impl, token_file_names, toke
 from tree_fairseq.errors import DictionaryMismatchError, InputError, ParserError, UnknownClassError
 from tree_fairseq.parsing.corpus import parse_corpus
 from tree_fairseq.parsing.parsers import ParserOptions
-from tree_fairseq.parsing.processes import ProcessPool
 from tree_fairseq.preprocessing.hook import Preprocessing, register_preprocessing
 from tree_fairseq.preprocessing.plan import Inputs, PreprocessPlan, Split, StockMain, sides_from_arguments
 from tree_fairseq.preprocessing.run import run_plan
 from tree_fairseq.preprocessing.text_options import model_within_trees, text_requests
+from tree_fairseq.support.processes import ProcessPool
 from tree_fairseq.trees.subwords import SUBWORD_SUFFIX
 from tree_fairseq.trees.text import inspect_text, require_parallel
 

@@ -23,9 +23,9 @@ from tree_fairseq.classification.targets import NumberDictionary
 from tree_fairseq.classification.task import ClassificationConfig, ClassificationTask
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.errors import InputError, LongSentenceError
-from tree_fairseq.nn.pair_dataset import NewLines
-from tree_fairseq.nn.tree_task import trees_read
-from tree_fairseq.options import option
+from tree_fairseq.support.options import option
+from tree_fairseq.tasks.pair_dataset import NewLines
+from tree_fairseq.tasks.tree_task import trees_read
 from tree_fairseq.trees.tree import Forest
 
 logger = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ from tree_fairseq.errors import MissingTreesError
 from tree_fairseq.nn.devices import has_fast_bfloat16, without_autocast
 from tree_fairseq.nn.distance_bias import DistanceBiasConfig, DistanceBiasedEncoder, flags_of_tables, tree_tables
 from tree_fairseq.nn.extended_transformer import register_architectures, set_defaults
-from tree_fairseq.options import option
+from tree_fairseq.support.options import option
 
 _WEIGHTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 

@@ -16,7 +16,7 @@ from tree_fairseq.classification.classifier import DocumentStates, TreeClassifie
 from tree_fairseq.nn.extended_transformer import set_defaults
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.nn.tree_lstm import MAX_POSITIONS, TreeLSTM, level_sizes
-from tree_fairseq.options import option
+from tree_fairseq.support.options import option
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from tree_fairseq.nn.common_ancestors import leaf_relations
 from tree_fairseq.nn.distance_bias import DistanceBiasConfig, bias_tables, flags_of_tables, give_rows, tree_tables
 from tree_fairseq.nn.extended_transformer import register_architectures
 from tree_fairseq.nn.tree_batch import TreeBatch
-from tree_fairseq.options import option
+from tree_fairseq.support.options import option
 from tree_fairseq.tree_transformer.accumulation import AccumulationConfig
 from tree_fairseq.tree_transformer.attention import TreeSelfAttention
 from tree_fairseq.tree_transformer.model import TreeTransformerEncoder

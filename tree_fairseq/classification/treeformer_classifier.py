@@ -29,7 +29,7 @@ from tree_fairseq.nn.extended_transformer import (
 )
 from tree_fairseq.nn.pretrained import PretrainedEncoder, encoder_folder
 from tree_fairseq.nn.stock_weights import add_initial_weights, built_aside
-from tree_fairseq.options import option
+from tree_fairseq.support.options import option
 from tree_fairseq.treeformer.chart import ChartConfig, ChartSummary
 
 

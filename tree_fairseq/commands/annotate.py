@@ -36,12 +36,12 @@ from tree_fairseq.data_bin.token_files import (
     token_words,
 )
 from tree_fairseq.data_bin.tree_store import label_dictionary_name
-from tree_fairseq.error_reports import failed
 from tree_fairseq.errors import DestinationExistsError, InputError, MissingTreesError, TreeFairseqError
-from tree_fairseq.parsing.processes import ProcessPool
 from tree_fairseq.preprocessing.hook import add_tree_arguments
 from tree_fairseq.preprocessing.plan import Inputs, PreprocessPlan, Split, sides_from_arguments, splits_from_arguments
 from tree_fairseq.preprocessing.run import LEAVES, build_folder, bytes_needed, encode_side
+from tree_fairseq.support.error_reports import failed
+from tree_fairseq.support.processes import ProcessPool
 from tree_fairseq.trees.text import inspect_text
 
 

@@ -17,11 +17,11 @@ from pathlib import Path
 
 import torch
 
-from tree_fairseq.checkpoint_loading import load_weights_only
-from tree_fairseq.error_reports import failed
 from tree_fairseq.errors import CheckpointError
-from tree_fairseq.files import atomic_file
-from tree_fairseq.progress import with_progress
+from tree_fairseq.repairs.checkpoint_loading import load_weights_only
+from tree_fairseq.support.error_reports import failed
+from tree_fairseq.support.files import atomic_file
+from tree_fairseq.support.progress import with_progress
 
 logger = logging.getLogger(__name__)
 

@@ -14,8 +14,8 @@ from tree_fairseq.data_bin.kinds import registered_kinds, with_last_error
 from tree_fairseq.data_bin.manifest import MANIFEST_NAME, FileRecord, Manifest
 from tree_fairseq.data_bin.staging import staging_path
 from tree_fairseq.errors import TreeFairseqError
-from tree_fairseq.files import file_sha256
-from tree_fairseq.progress import with_progress
+from tree_fairseq.support.files import file_sha256
+from tree_fairseq.support.progress import with_progress
 
 
 def check_folder(folder: str | os.PathLike, quick: bool = False) -> list[str]:

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from tree_fairseq.drawing.figure_files import write_figure
 from tree_fairseq.drawing.learning_curves import Curves, draw_curves, read_curves
-from tree_fairseq.error_reports import failed
 from tree_fairseq.errors import TreeFairseqError
+from tree_fairseq.support.error_reports import failed
 
 logger = logging.getLogger(__name__)
 

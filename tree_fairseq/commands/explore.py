@@ -24,7 +24,6 @@ from fairseq import checkpoint_utils, options
 
 import tree_fairseq
 from tree_fairseq import hub
-from tree_fairseq.error_reports import failed
 from tree_fairseq.errors import CheckpointError, InputError, TreeFairseqError
 from tree_fairseq.explorer.comparison import Comparison
 from tree_fairseq.explorer.demo_model import demo_arguments, demo_model
@@ -32,7 +31,8 @@ from tree_fairseq.explorer.document import Document
 from tree_fairseq.explorer.page import page_html, write_page
 from tree_fairseq.explorer.server import ExplorerServer
 from tree_fairseq.explorer.systems import System
-from tree_fairseq.files import write_json
+from tree_fairseq.support.error_reports import failed
+from tree_fairseq.support.files import write_json
 from tree_fairseq.trees.text import read_lines
 
 logger = logging.getLogger(__name__)

@@ -15,10 +15,10 @@ from pathlib import Path
 import tree_fairseq
 from tree_fairseq.data_bin.kinds import Export, ExportRequest, registered_kinds
 from tree_fairseq.data_bin.manifest import Manifest
-from tree_fairseq.error_reports import drop_output, failed
 from tree_fairseq.errors import InputError, MissingTreesError, TreeFairseqError
-from tree_fairseq.files import atomic_file
-from tree_fairseq.progress import with_progress
+from tree_fairseq.support.error_reports import drop_output, failed
+from tree_fairseq.support.files import atomic_file
+from tree_fairseq.support.progress import with_progress
 
 
 def find_export(folder: str | os.PathLike, side: str | None = None, examples: bool = False) -> Export:

@@ -23,7 +23,6 @@ from itertools import islice
 from pathlib import Path
 
 from tree_fairseq.commands.tree_formats import FORMATS, TreeFormat
-from tree_fairseq.error_reports import drop_output, failed
 from tree_fairseq.errors import TreeFairseqError
 from tree_fairseq.parsing.corenlp_output import READERS
 from tree_fairseq.parsing.corpus import SHARD_LINES, parse_corpus
@@ -31,6 +30,7 @@ from tree_fairseq.parsing.dependencies import parse_dependencies, write_conllu
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import add_parser_arguments, options_from_arguments
 from tree_fairseq.parsing.shards import join_shards
+from tree_fairseq.support.error_reports import drop_output, failed
 from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.text import decode_lines, read_lines
 from tree_fairseq.trees.tree import Forest, forest_leaves

@@ -19,11 +19,11 @@ from pathlib import Path
 
 import torch
 
-from tree_fairseq.checkpoint_loading import load_weights_only
-from tree_fairseq.error_reports import failed
 from tree_fairseq.errors import DataFolderError, InputError, TreeFairseqError
-from tree_fairseq.files import atomic_file, require_plain_file
-from tree_fairseq.released_model import SUFFIX, without_copies, write_released_model
+from tree_fairseq.repairs.checkpoint_loading import load_weights_only
+from tree_fairseq.support.error_reports import failed
+from tree_fairseq.support.files import atomic_file, require_plain_file
+from tree_fairseq.support.released_model import SUFFIX, without_copies, write_released_model
 
 logger = logging.getLogger(__name__)
 

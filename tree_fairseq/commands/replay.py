@@ -25,12 +25,12 @@ from fairseq.nan_detector import NanDetector
 from fairseq.trainer import Trainer
 from omegaconf import open_dict
 
-from tree_fairseq.checkpoint_loading import building_in_proportion
-from tree_fairseq.compat import replaced
-from tree_fairseq.error_reports import failed
 from tree_fairseq.errors import DataFolderError, NonFiniteError, TreeFairseqError
-from tree_fairseq.logs import log_to_standard_error
-from tree_fairseq.nonfinite_batches import CHECKPOINT, NonFiniteBatch
+from tree_fairseq.repairs.checkpoint_loading import building_in_proportion
+from tree_fairseq.repairs.compat import replaced
+from tree_fairseq.repairs.nonfinite_batches import CHECKPOINT, NonFiniteBatch
+from tree_fairseq.support.error_reports import failed
+from tree_fairseq.support.logs import log_to_standard_error
 
 logger = logging.getLogger(__name__)
 

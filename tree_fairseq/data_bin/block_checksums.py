@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from tree_fairseq.errors import CorruptFileError
-from tree_fairseq.files import read_json
+from tree_fairseq.support.files import read_json
 
 BLOCK_BYTES = 1 << 20
 MANIFEST_NAME = "tree.json"

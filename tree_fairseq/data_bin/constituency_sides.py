@@ -42,13 +42,13 @@ from tree_fairseq.data_bin.tree_store import (
     store_bytes,
 )
 from tree_fairseq.errors import InputError
-from tree_fairseq.files import require_room
 from tree_fairseq.parsing.cache import ParseCache
 from tree_fairseq.parsing.corpus import parse_in_order
 from tree_fairseq.parsing.corpus_run import Progress
 from tree_fairseq.parsing.line_parser import LineParser, ParsedLine
 from tree_fairseq.parsing.parsers import FLAT_LABEL, FLAT_TAG, ParserOptions, check_failures, registered_parser
-from tree_fairseq.parsing.processes import ProcessPool
+from tree_fairseq.support.files import require_room
+from tree_fairseq.support.processes import ProcessPool
 from tree_fairseq.trees.subwords import SUBWORD_SUFFIX
 from tree_fairseq.trees.text import TextInput
 

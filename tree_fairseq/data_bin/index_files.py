@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from tree_fairseq.errors import CorruptFileError
-from tree_fairseq.files import require_plain_file
+from tree_fairseq.support.files import require_plain_file
 
 _MAGIC = b"MMIDIDX\x00\x00"
 _VERSION = 1

@@ -16,7 +16,7 @@ from tree_fairseq.data_bin.block_checksums import MANIFEST_NAME, block_checksums
 from tree_fairseq.data_bin.records import Record, SideRecord, SymbolSideRecord
 from tree_fairseq.data_bin.token_files import found_impl, token_file_names, token_prefix
 from tree_fairseq.errors import CorruptFileError, DataFolderError, DictionaryMismatchError, MissingTreesError
-from tree_fairseq.files import file_sha256, read_json, require_plain_file, write_json
+from tree_fairseq.support.files import file_sha256, read_json, require_plain_file, write_json
 
 FORMAT_VERSION = 1
 

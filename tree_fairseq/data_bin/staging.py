@@ -25,9 +25,9 @@ from pathlib import Path
 from typing import Any
 
 from tree_fairseq.errors import DestinationExistsError
-from tree_fairseq.files import force_to_disk, is_part, read_json, write_json
 from tree_fairseq.parsing.cache import FILE_NAME
 from tree_fairseq.parsing.ranks import LeadingRank
+from tree_fairseq.support.files import force_to_disk, is_part, read_json, write_json
 
 logger = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from fairseq.data import Dictionary
 from torch import Tensor
 
 from tree_fairseq.errors import ArityMismatchError, CorruptFileError, DictionaryMismatchError, SymbolTreeError
-from tree_fairseq.files import require_plain_file
+from tree_fairseq.support.files import require_plain_file
 from tree_fairseq.trees.notations import Notation
 from tree_fairseq.trees.symbols import NULL, UNKNOWN_LABEL, SymbolEncoding, parents_and_branches, unknown_symbol
 from tree_fairseq.trees.text import read_lines, tokens

@@ -1,7 +1,7 @@
 """How the text of a folder was tokenised and split into subwords: a section of ``tree.json`` and the models beside it.
 
 New text is prepared in the same way, and output is joined again, without flags
-(:mod:`tree_fairseq.nn.folder_text`).
+(:mod:`tree_fairseq.new_text.folder_text`).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from fairseq.data import encoders
 
 from tree_fairseq.data_bin.manifest import MANIFEST_NAME, Manifest, Section, register_section
 from tree_fairseq.errors import CorruptFileError, DataFolderError, DictionaryMismatchError, MissingTreesError
-from tree_fairseq.files import file_sha256, require_plain_file
 from tree_fairseq.parsing.parsers import ParserOptions
+from tree_fairseq.support.files import file_sha256, require_plain_file
 
 BPE, SENTENCEPIECE = "bpe", "sentencepiece"
 SUFFIXES = {BPE: "codes", SENTENCEPIECE: "model"}

@@ -23,7 +23,7 @@ from tree_fairseq.errors import (
     LineCountError,
     MissingTreesError,
 )
-from tree_fairseq.files import require_plain_file
+from tree_fairseq.support.files import require_plain_file
 from tree_fairseq.trees.text import read_lines, tokens
 
 SUPPORTED = ("mmap", "lazy", "cached", "raw")

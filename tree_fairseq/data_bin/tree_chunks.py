@@ -15,7 +15,7 @@ from tree_fairseq.data_bin.tree_store import TreeBlock
 from tree_fairseq.errors import TreeFormatError
 from tree_fairseq.parsing.line_parser import LineParser, ParsedLine
 from tree_fairseq.parsing.parsers import ParserOptions
-from tree_fairseq.parsing.processes import ProcessPool
+from tree_fairseq.support.processes import ProcessPool
 from tree_fairseq.trees.bracket import read_spans
 from tree_fairseq.trees.bracket_blocks import SpanBlock, read_span_block
 from tree_fairseq.trees.spans import SpanForest

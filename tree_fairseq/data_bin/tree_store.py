@@ -35,7 +35,7 @@ from tree_fairseq.data_bin.index_files import (
     read_consecutive,
 )
 from tree_fairseq.errors import CorruptFileError, MissingTreesError, TreeFormatError
-from tree_fairseq.files import require_plain_file
+from tree_fairseq.support.files import require_plain_file
 from tree_fairseq.trees.spans import SpanForest, decode
 from tree_fairseq.trees.tree import Forest
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tree_fairseq.drawing.forest import tree_to_text
 from tree_fairseq.drawing.svg import MARGIN, document, element, heading, number, text_width
-from tree_fairseq.python_versions import zip_equal
+from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.symbols import tree_of_parents
 
 # A longer trace is cut in its middle.

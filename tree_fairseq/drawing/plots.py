@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tree_fairseq.drawing.figure_files import COLOURS, as_written, figure_to_svg, new_figure, shortened
-from tree_fairseq.libraries import import_library
+from tree_fairseq.support.libraries import import_library
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -18,7 +18,7 @@ from importlib import resources
 from string import Template
 from typing import Any
 
-from tree_fairseq.files import atomic_file
+from tree_fairseq.support.files import atomic_file
 
 FORMAT = 1
 """The format of documents that the page reads."""

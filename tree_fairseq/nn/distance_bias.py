@@ -27,7 +27,7 @@ from tree_fairseq.nn.distances import BiasRows, linear_distances, symbol_distanc
 from tree_fairseq.nn.shared_memory import dropout_of_weights, join_heads, split_heads
 from tree_fairseq.nn.stock_weights import built_in_place
 from tree_fairseq.nn.tree_batch import TreeBatch
-from tree_fairseq.options import flag_of, option
+from tree_fairseq.support.options import flag_of, option
 
 logger = logging.getLogger(__name__)
 

@@ -17,10 +17,10 @@ from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import MODEL_REGISTRY
 from torch import nn
 
-from tree_fairseq.compat import wrap
 from tree_fairseq.errors import InputError
 from tree_fairseq.nn.pretrained import PretrainedEncoder
-from tree_fairseq.options import option, refuse_flags
+from tree_fairseq.repairs.compat import wrap
+from tree_fairseq.support.options import option, refuse_flags
 
 logger = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ import torch
 from fairseq.dataclass import FairseqDataclass
 from torch import Tensor, nn
 
-from tree_fairseq.options import option
+from tree_fairseq.support.options import option
 
 _BIAS = ".phrase_bias."
 

@@ -22,7 +22,7 @@ from fairseq.dataclass import FairseqDataclass
 from torch import Tensor
 
 from tree_fairseq.errors import InputError
-from tree_fairseq.options import option
+from tree_fairseq.support.options import option
 
 _HELP = "R-Drop: weight of the divergence between two passes of a batch with different dropout"
 

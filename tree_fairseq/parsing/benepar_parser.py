@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from tree_fairseq.errors import ParserUnavailableError
-from tree_fairseq.libraries import import_library
 from tree_fairseq.parsing.model_files import default_model, given_path, library_version, path_digest, quietly
 from tree_fairseq.parsing.parsers import FLAT_TAG, ParserOptions, register_parser
 from tree_fairseq.parsing.stanza_trees import to_label
+from tree_fairseq.support.libraries import import_library
 from tree_fairseq.trees.tree import Tree
 
 logger = logging.getLogger(__name__)

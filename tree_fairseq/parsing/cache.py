@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tree_fairseq.errors import CorruptFileError, DataFolderError, DiskFullError
-from tree_fairseq.files import require_plain_file
+from tree_fairseq.support.files import require_plain_file
 
 FILE_NAME = "parses.sqlite"
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tree_fairseq.files import file_sha256
 from tree_fairseq.parsing.cache import ParseCache
 from tree_fairseq.parsing.corpus_run import (
     Answer,
@@ -25,11 +24,12 @@ from tree_fairseq.parsing.corpus_run import (
 )
 from tree_fairseq.parsing.line_parser import LineParser, ParsedLine, answer_in_process
 from tree_fairseq.parsing.parsers import ParserOptions, check_failures, registered_parser
-from tree_fairseq.parsing.processes import ProcessPool
 from tree_fairseq.parsing.ranks import LeadingRank, SharedText
 from tree_fairseq.parsing.requests import Request
 from tree_fairseq.parsing.shards import ShardFolder
-from tree_fairseq.progress import Patience
+from tree_fairseq.support.files import file_sha256
+from tree_fairseq.support.processes import ProcessPool
+from tree_fairseq.support.progress import Patience
 from tree_fairseq.trees.text import count_lines
 
 logger = logging.getLogger(__name__)

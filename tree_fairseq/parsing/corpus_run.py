@@ -21,8 +21,8 @@ from tree_fairseq.parsing.cache import ParseCache, SeenKeys
 from tree_fairseq.parsing.line_parser import LineParser, ParsedLine, PreparedLine
 from tree_fairseq.parsing.parsers import check_failures
 from tree_fairseq.parsing.requests import Answers, Failure, Request, text_batches
-from tree_fairseq.progress import Patience, progress_bar
-from tree_fairseq.python_versions import zip_equal
+from tree_fairseq.support.progress import Patience, progress_bar
+from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.text import read_lines
 
 logger = logging.getLogger(__name__)

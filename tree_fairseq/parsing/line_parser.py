@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from typing import Any, Union
 
 from tree_fairseq.errors import InputError, LeafMismatchError, ParserError, TreeFairseqError
+from tree_fairseq.new_text.input_lines import read_bracketed, split_sentences, unescape_entities
 from tree_fairseq.parsing.cache import ParseCache, ParseKeys
 from tree_fairseq.parsing.controls import degrade
-from tree_fairseq.parsing.input_lines import read_bracketed, split_sentences, unescape_entities
 from tree_fairseq.parsing.parsers import (
     FLAT_LABEL,
     FLAT_TAG,
@@ -37,9 +37,9 @@ from tree_fairseq.parsing.pieces import (
     subword_kind,
     subword_model_hash,
 )
-from tree_fairseq.parsing.processes import own_device
 from tree_fairseq.parsing.requests import Answers, Failure, parse_texts, text_batches
-from tree_fairseq.python_versions import zip_equal
+from tree_fairseq.support.processes import own_device
+from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.bracket import read_forest, write_forest
 from tree_fairseq.trees.subwords import split_words
 from tree_fairseq.trees.text import check_line, tokens

@@ -11,8 +11,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from tree_fairseq.errors import ParserUnavailableError
-from tree_fairseq.files import file_sha256
 from tree_fairseq.parsing.parsers import ParserOptions
+from tree_fairseq.support.files import file_sha256
 
 Models = dict[str, Path]
 """The files of one parser, by a name that says what each is for."""

@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tree_fairseq.errors import ParserUnavailableError
-from tree_fairseq.files import file_sha256, require_plain_file
 from tree_fairseq.parsing.parsers import ParserOptions, flat_tree
 from tree_fairseq.parsing.requests import Failure, covers, decode_text
+from tree_fairseq.support.files import file_sha256, require_plain_file
 from tree_fairseq.trees.bracket import escape, write_forest
 from tree_fairseq.trees.subwords import SUBWORD_SUFFIX, align_pieces, join_bpe, join_sentencepiece, split_words
 from tree_fairseq.trees.tree import Forest, forest_leaves

@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any, Callable
 
 from tree_fairseq.errors import InputError
-from tree_fairseq.files import file_sha256, read_json, remove_folder, write_json
 from tree_fairseq.parsing.cache import ParseCache
 from tree_fairseq.parsing.corpus_run import CorpusJob
 from tree_fairseq.parsing.parsers import ParserOptions
-from tree_fairseq.progress import WARN_SECONDS, Patience
+from tree_fairseq.support.files import file_sha256, read_json, remove_folder, write_json
+from tree_fairseq.support.progress import WARN_SECONDS, Patience
 
 logger = logging.getLogger(__name__)
 

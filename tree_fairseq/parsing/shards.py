@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from tree_fairseq.errors import CorruptFileError
-from tree_fairseq.files import atomic_file, read_json, write_json
 from tree_fairseq.parsing.cache import ParseCache
 from tree_fairseq.parsing.corpus_run import ShardReport
 from tree_fairseq.parsing.line_parser import ParsedLine
+from tree_fairseq.support.files import atomic_file, read_json, write_json
 
 _STATE = "corpus.json"
 _FORMAT = 1

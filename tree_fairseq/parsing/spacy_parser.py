@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from tree_fairseq.errors import ParserUnavailableError, TreeFormatError
-from tree_fairseq.libraries import import_library
 from tree_fairseq.parsing.benepar_parser import UNKNOWN_TAG, benepar_labels, cuda_devices, locate_model
 from tree_fairseq.parsing.dependencies import DependencyWord
 from tree_fairseq.parsing.model_files import library_version, path_digest, quietly
 from tree_fairseq.parsing.parsers import FLAT_TAG, ParsedText, ParserOptions, register_parser
+from tree_fairseq.support.libraries import import_library
 from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.tree import Tree
 

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from tree_fairseq.errors import ParserUnavailableError, TreeFairseqError
-from tree_fairseq.files import write_json
 from tree_fairseq.parsing.dependencies import DependencyWord
 from tree_fairseq.parsing.model_files import Models, models_digest
 from tree_fairseq.parsing.parsers import ParsedText, ParserOptions, register_parser
@@ -39,7 +38,8 @@ from tree_fairseq.parsing.stanza_trees import (
     to_label,
     to_tree,
 )
-from tree_fairseq.python_versions import zip_equal
+from tree_fairseq.support.files import write_json
+from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.tree import Tree
 
 logger = logging.getLogger(__name__)

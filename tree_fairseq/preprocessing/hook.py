@@ -14,13 +14,13 @@ from typing import Any, Callable, NamedTuple
 
 from fairseq import options
 
-from tree_fairseq.compat import command_modules, wrap
 from tree_fairseq.errors import InputError
-from tree_fairseq.options import flag_of
 from tree_fairseq.parsing.parsers import add_parser_arguments
 from tree_fairseq.preprocessing.plan import PER_SIDE, PreprocessPlan, StockMain, modality
 from tree_fairseq.preprocessing.run import run_plan
 from tree_fairseq.preprocessing.text_options import TEXT_FLAGS, asks_for_text
+from tree_fairseq.repairs.compat import command_modules, wrap
+from tree_fairseq.support.options import flag_of
 from tree_fairseq.trees.notations import NOTATIONS
 from tree_fairseq.trees.symbols import ARITY_MARK, BINARIZATIONS, TRAVERSALS
 

@@ -20,13 +20,13 @@ from tree_fairseq.data_bin.text_record import BPE
 from tree_fairseq.data_bin.token_files import SUPPORTED
 from tree_fairseq.data_bin.tree_store import label_dictionary_name
 from tree_fairseq.errors import DataFolderError, DestinationExistsError, InputError
-from tree_fairseq.files import file_sha256
-from tree_fairseq.options import flag_of
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions, options_from_arguments
-from tree_fairseq.parsing.processes import ProcessPool
 from tree_fairseq.preprocessing.text_files import TextPlan
 from tree_fairseq.preprocessing.text_options import SideRequest, model_within_trees, text_requests
+from tree_fairseq.support.files import file_sha256
+from tree_fairseq.support.options import flag_of
+from tree_fairseq.support.processes import ProcessPool
 from tree_fairseq.trees.notations import Notation, notation_named
 from tree_fairseq.trees.symbols import SymbolEncoding
 from tree_fairseq.trees.text import TextInput, inspect_text, require_parallel

@@ -15,7 +15,6 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from tree_fairseq.compat import binarizing_in
 from tree_fairseq.data_bin.constituency_sides import (
     SplitTrees,
     TreeSide,
@@ -26,13 +25,14 @@ from tree_fairseq.data_bin.constituency_sides import (
 from tree_fairseq.data_bin.manifest import MANIFEST_NAME, Manifest
 from tree_fairseq.data_bin.staging import RANKS, Staging, clear_published
 from tree_fairseq.data_bin.token_files import token_prefix
-from tree_fairseq.files import remove_folder, reporting_full_disk, require_plain_file
-from tree_fairseq.logs import naming
 from tree_fairseq.parsing.corpus import fill_cache
-from tree_fairseq.parsing.processes import ProcessPool
 from tree_fairseq.parsing.ranks import LeadingRank, help_parsing
 from tree_fairseq.preprocessing.plan import Inputs, PreprocessPlan, StockMain
 from tree_fairseq.preprocessing.symbol_files import SymbolFiles
+from tree_fairseq.repairs.compat import binarizing_in
+from tree_fairseq.support.files import remove_folder, reporting_full_disk, require_plain_file
+from tree_fairseq.support.logs import naming
+from tree_fairseq.support.processes import ProcessPool
 
 logger = logging.getLogger(__name__)
 

@@ -26,8 +26,8 @@ from tree_fairseq.data_bin.token_files import found_impl, most_frequent, token_f
 from tree_fairseq.errors import ArityMismatchError, InputError
 from tree_fairseq.parsing.corpus import parse_in_order
 from tree_fairseq.parsing.line_parser import ParsedLine
-from tree_fairseq.parsing.processes import ProcessPool
 from tree_fairseq.preprocessing.plan import Inputs, PreprocessPlan, SymbolSide
+from tree_fairseq.support.processes import ProcessPool
 from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.symbols import NULL, parents_and_branches, tree_of_forest, unknown_symbol
 from tree_fairseq.trees.text import Chunk, TextInput, chunk_lines, read_lines, tokens

@@ -31,11 +31,11 @@ from tree_fairseq.data_bin.text_record import (
     complete,
 )
 from tree_fairseq.errors import InputError
-from tree_fairseq.files import atomic_file, file_sha256
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.parsing.pieces import SubwordModel, load_subword_model, marks_of
-from tree_fairseq.parsing.processes import ProcessPool
 from tree_fairseq.preprocessing.text_options import SideRequest, text_requests
+from tree_fairseq.support.files import atomic_file, file_sha256
+from tree_fairseq.support.processes import ProcessPool
 from tree_fairseq.trees.text import Chunk, TextInput, chunk_lines, inspect_text, read_lines, tokens
 
 logger = logging.getLogger(__name__)

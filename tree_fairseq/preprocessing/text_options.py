@@ -11,7 +11,7 @@ from typing import Any, Optional
 
 from tree_fairseq.data_bin.text_record import BPE, SENTENCEPIECE, TextRecord, load_text_record
 from tree_fairseq.errors import InputError
-from tree_fairseq.options import flag_of
+from tree_fairseq.support.options import flag_of
 
 _KINDS = {"subword_nmt": BPE, "sentencepiece": SENTENCEPIECE}
 _FILES = {"bpe_codes": BPE, "sentencepiece_model": SENTENCEPIECE}

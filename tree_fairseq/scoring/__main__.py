@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import sys
 
-from tree_fairseq.logs import log_to_standard_error
-from tree_fairseq.options import run_command
+from tree_fairseq.support.logs import log_to_standard_error
+from tree_fairseq.support.options import run_command
 
 SCORERS = {
     "attention": ("scoring.attention_share:main", "share of a translation model's attention on tree nodes"),

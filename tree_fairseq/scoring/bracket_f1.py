@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from tree_fairseq.errors import ScoringError
 from tree_fairseq.parsing.controls import ControlParser, balanced, random_trees, right_branching
 from tree_fairseq.parsing.parsers import ParserOptions
-from tree_fairseq.python_versions import zip_equal
+from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.spans import encode
 from tree_fairseq.trees.tree import Forest, binarize, forest_leaves
 

@@ -18,9 +18,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 from tree_fairseq.classification.targets import is_number
-from tree_fairseq.error_reports import failed
 from tree_fairseq.errors import LabelColumnError, ScoringError, SymbolTreeError, TreeFairseqError, TreeFormatError
-from tree_fairseq.files import atomic_file, write_json
 from tree_fairseq.scoring import evalb
 from tree_fairseq.scoring.breakdowns import COUNT, by_bounds, depth_of
 from tree_fairseq.scoring.measures import (
@@ -40,6 +38,8 @@ from tree_fairseq.scoring.predictions import read_class
 from tree_fairseq.scoring.regression import last_column
 from tree_fairseq.scoring.score_tables import tables
 from tree_fairseq.scoring.significance import BOOTSTRAP, RANDOMIZATION, SAMPLES, Resampling
+from tree_fairseq.support.error_reports import failed
+from tree_fairseq.support.files import atomic_file, write_json
 from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.notations import NOTATIONS, notation_named
 from tree_fairseq.trees.symbols import unordered_labels

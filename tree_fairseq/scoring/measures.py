@@ -18,11 +18,11 @@ from sacrebleu.metrics.base import Metric
 from scipy.sparse import csr_array
 
 from tree_fairseq.classification.metrics import class_figures_of_counts
-from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.scoring import evalb
 from tree_fairseq.scoring.predictions import ClassJudgement, number_metrics
 from tree_fairseq.scoring.rouge import rouge
 from tree_fairseq.scoring.significance import Resampling, paired_test, paired_text_test
+from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.symbols import exact_matches
 from tree_fairseq.trees.tree import Forest, Tree
 

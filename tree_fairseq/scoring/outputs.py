@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from tree_fairseq.errors import CorruptFileError, ScoringError
-from tree_fairseq.files import read_json
+from tree_fairseq.support.files import read_json
 from tree_fairseq.tree_insertion import INVALID, UNFINISHED
 from tree_fairseq.trees.text import read_lines
 

@@ -26,10 +26,10 @@ from tree_fairseq.classification.class_trees import read_class_tree
 from tree_fairseq.classification.metrics import class_figures, confusion_counts, pearson, spearman
 from tree_fairseq.classification.targets import class_order
 from tree_fairseq.errors import LabelColumnError
-from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.scoring.breakdowns import COUNT, by_bounds
 from tree_fairseq.scoring.outputs import read_references
 from tree_fairseq.scoring.runs import GroupScorer, bucket_lines, group_lines, hypotheses_of
+from tree_fairseq.support.python_versions import zip_equal
 
 _TITLES = {"accuracy": "accuracy", "macro_f1": "macro F1", "matthews": "Matthews", "f1": "F1"}
 

@@ -19,11 +19,11 @@ from types import SimpleNamespace
 import numpy as np
 
 from tree_fairseq.errors import ScoringError
-from tree_fairseq.python_versions import zip_equal
 from tree_fairseq.scoring.breakdowns import COUNT
 from tree_fairseq.scoring.outputs import read_text
 from tree_fairseq.scoring.runs import RunScorer, hypotheses_of
 from tree_fairseq.scoring.significance import RANDOMIZATION, Resampling, mean_test
+from tree_fairseq.support.python_versions import zip_equal
 
 METRICS = ("rouge1", "rouge2", "rougeL")
 TEST = Resampling(RANDOMIZATION, samples=2000)

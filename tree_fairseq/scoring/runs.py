@@ -19,12 +19,12 @@ from typing import ClassVar
 
 import torch
 
-from tree_fairseq.checkpoint_loading import load_weights_only
-from tree_fairseq.error_reports import failed
 from tree_fairseq.errors import ScoringError, TreeFairseqError
-from tree_fairseq.files import file_sha256, write_json
+from tree_fairseq.repairs.checkpoint_loading import load_weights_only
 from tree_fairseq.scoring.breakdowns import COUNT, Metrics, by_group, mcnemar
 from tree_fairseq.scoring.outputs import SCORE_FILE, build_result, read_hypotheses, read_scores, read_text
+from tree_fairseq.support.error_reports import failed
+from tree_fairseq.support.files import file_sha256, write_json
 
 logger = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from tree_fairseq.errors import InputError
 from tree_fairseq.nn.rdrop import RDropConfig, agreement, checked_alpha
-from tree_fairseq.options import option
+from tree_fairseq.support.options import option
 
 # Target probabilities of a slot that differ by less are equal.
 _TOLERANCE = 1e-6

@@ -17,7 +17,7 @@ import torch
 from fairseq.data import LanguagePairDataset, data_utils
 from torch import Tensor
 
-from tree_fairseq.nn.pair_dataset import PairDataset
+from tree_fairseq.tasks.pair_dataset import PairDataset
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary, SequenceDictionary
 from tree_fairseq.tree_insertion.forests import Forest
 from tree_fairseq.tree_insertion.model_input import partial_tree_input

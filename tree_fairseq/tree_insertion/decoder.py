@@ -26,7 +26,7 @@ from torch.nn import functional
 from tree_fairseq.errors import InputError
 from tree_fairseq.nn.encoders import encoder_of
 from tree_fairseq.nn.shared_memory import PackedRows, ProjectedMemory, cross_attention_options
-from tree_fairseq.python_versions import zip_equal
+from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.tree_insertion.model_input import CLOSING, NO_NEIGHBOUR, OPENING, ROLES
 from tree_fairseq.tree_insertion.relations import PairRelations, TreeRelationAttention, TreeRelations
 

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tree_fairseq.errors import InputError, SymbolTreeError
-from tree_fairseq.parsing.processes import ProcessPool
-from tree_fairseq.python_versions import zip_equal
+from tree_fairseq.support.processes import ProcessPool
+from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.tree_insertion.dictionary import LabelWords
 from tree_fairseq.tree_insertion.folder import InsertionRecord
 from tree_fairseq.tree_insertion.oracles import CentralityOracle, ExactOracle

@@ -10,9 +10,9 @@ from fairseq.models import register_model
 from torch import Tensor
 
 from tree_fairseq.errors import MissingTreesError
-from tree_fairseq.fairseq_versions import merges_embeddings
 from tree_fairseq.nn.extended_transformer import EncoderChoiceTransformer, register_architectures
-from tree_fairseq.options import option, refuse_flags
+from tree_fairseq.repairs.fairseq_versions import merges_embeddings
+from tree_fairseq.support.options import option, refuse_flags
 from tree_fairseq.tree_insertion.decoder import DecoderMemory, TreeInsertionDecoder
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
 from tree_fairseq.tree_insertion.target_lengths import TargetLimit

@@ -21,12 +21,12 @@ from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.staging import Staging
 from tree_fairseq.data_bin.token_files import found_impl, load_dictionary, most_frequent, token_file_names, token_prefix
 from tree_fairseq.errors import InputError
-from tree_fairseq.files import require_room
-from tree_fairseq.options import flag_of, given_flags, refuse_flags
-from tree_fairseq.parsing.processes import ProcessPool
 from tree_fairseq.preprocessing.hook import Preprocessing, register_preprocessing
 from tree_fairseq.preprocessing.plan import Inputs, PreprocessPlan
 from tree_fairseq.preprocessing.run import run_plan
+from tree_fairseq.support.files import require_room
+from tree_fairseq.support.options import flag_of, given_flags, refuse_flags
+from tree_fairseq.support.processes import ProcessPool
 from tree_fairseq.tree_insertion.dictionary import build_insertion_dictionary, require_labels
 from tree_fairseq.tree_insertion.folder import ORACLES, STORE_SUFFIX, TASK, InsertionRecord, InsertionSplitRecord
 from tree_fairseq.tree_insertion.lines import EncodedText, LineReader, TrajectorySampler, write_stores

@@ -9,7 +9,6 @@ from fairseq import utils
 from fairseq.models import FairseqEncoderDecoderModel
 from fairseq.tasks import register_task
 
-from tree_fairseq.compat import print_after
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.token_files import joined, side_prefixes
 from tree_fairseq.errors import (
@@ -20,10 +19,11 @@ from tree_fairseq.errors import (
     StructuralSearchError,
     SymbolTreeError,
 )
-from tree_fairseq.nn.generating import ValidationAccuracyTask, print_brackets
-from tree_fairseq.nn.sides import CONSTITUENCY, SEQUENCE, SYMBOLS
-from tree_fairseq.nn.tasks import TranslationWithTreesTask
-from tree_fairseq.options import given_flags, refuse_flags
+from tree_fairseq.repairs.compat import print_after
+from tree_fairseq.support.options import given_flags, refuse_flags
+from tree_fairseq.tasks.generating import ValidationAccuracyTask, print_brackets
+from tree_fairseq.tasks.sides import CONSTITUENCY, SEQUENCE, SYMBOLS
+from tree_fairseq.tasks.translation import TranslationWithTreesTask
 from tree_fairseq.tree_insertion import INVALID, PARTIAL, UNFINISHED
 from tree_fairseq.tree_insertion.criterion import SlotKlDivergence
 from tree_fairseq.tree_insertion.dataset import (

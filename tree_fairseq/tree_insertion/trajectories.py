@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tree_fairseq.python_versions import zip_equal
+from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.tree_insertion.oracles import Oracle
 from tree_fairseq.tree_insertion.slots import DESCENDANT, IN_TREE, KINDS, insert, slot_mask
 from tree_fairseq.tree_insertion.target import Region

@@ -27,7 +27,7 @@ from torch.nn import functional
 from tree_fairseq.errors import InputError
 from tree_fairseq.nn.stock_weights import add_initial_weights
 from tree_fairseq.nn.tree_lstm import node_depths
-from tree_fairseq.options import option
+from tree_fairseq.support.options import option
 
 logger = logging.getLogger(__name__)
 
@@ -226,7 +226,7 @@ def branch_paths(parents: Tensor, branches: Tensor, levels: int, depth: Optional
 
 
 def paths_of_batch(tree: dict[str, Any], levels: int) -> Tensor:
-    """The same for trees as :func:`tree_fairseq.nn.pair_dataset.collate_symbol_trees` makes them."""
+    """The same for trees as :func:`tree_fairseq.tasks.pair_dataset.collate_symbol_trees` makes them."""
     depth = len(tree["level_sizes"]) - 1 if "level_sizes" in tree else None
     return branch_paths(tree["parents"], tree["branches"], levels, depth)
 

@@ -31,7 +31,7 @@ from torch import Tensor
 
 from tree_fairseq.data_bin.symbol_dictionary import Grammar, SymbolTable
 from tree_fairseq.errors import StructuralSearchError
-from tree_fairseq.options import refuse_flags
+from tree_fairseq.support.options import refuse_flags
 from tree_fairseq.tree_positional.hypotheses import TreeHypotheses
 from tree_fairseq.tree_positional.legal_symbols import LegalSymbols
 from tree_fairseq.tree_positional.search_steps import SearchSteps

@@ -10,10 +10,10 @@ from fairseq.tasks import register_task
 
 from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary, load_grammar
 from tree_fairseq.errors import DataFolderError, MissingTreesError
-from tree_fairseq.nn.generating import ValidationAccuracyConfig, ValidationAccuracyTask, print_brackets
-from tree_fairseq.nn.sides import CONSTITUENCY, SEQUENCE, SYMBOLS
-from tree_fairseq.nn.tasks import TranslationWithTreesConfig, TranslationWithTreesTask
-from tree_fairseq.options import option
+from tree_fairseq.support.options import option
+from tree_fairseq.tasks.generating import ValidationAccuracyConfig, ValidationAccuracyTask, print_brackets
+from tree_fairseq.tasks.sides import CONSTITUENCY, SEQUENCE, SYMBOLS
+from tree_fairseq.tasks.translation import TranslationWithTreesConfig, TranslationWithTreesTask
 from tree_fairseq.tree_positional.search import StructuralGenerator
 
 

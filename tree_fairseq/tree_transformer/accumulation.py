@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tree_fairseq.nn.devices import without_autocast
-from tree_fairseq.options import option
+from tree_fairseq.support.options import option
 from tree_fairseq.tree_transformer.branch_sums import BranchSums
 from tree_fairseq.tree_transformer.tree_structure import TreeStructure
 

@@ -14,7 +14,7 @@ from itertools import accumulate
 from typing import Optional
 
 from tree_fairseq.errors import PieceAlignmentError
-from tree_fairseq.python_versions import zip_equal
+from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.tree import Forest, Tree, check_preterminals, forest_leaves
 
 SUBWORD_SUFFIX = "_sub"  # added to the tag of a split word to make the tag of its pieces

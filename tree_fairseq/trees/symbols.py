@@ -23,7 +23,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tree_fairseq.errors import ArityMismatchError, EmptySymbolTreeError, MultipleRootsError, ReservedMarkError
-from tree_fairseq.python_versions import zip_equal
+from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.tree import Forest, Tree
 
 TRAVERSALS = ("dfs", "bfs")

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tree_fairseq.errors import InputError, LineBreakError, LineCountError, TextFormatError
-from tree_fairseq.progress import progress_bar
-from tree_fairseq.python_versions import zip_equal
+from tree_fairseq.support.progress import progress_bar
+from tree_fairseq.support.python_versions import zip_equal
 
 CHUNK_LINES = 512
 

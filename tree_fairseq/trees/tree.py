@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from tree_fairseq.errors import MixedChildrenError, OutsideTreeError
-from tree_fairseq.libraries import import_library
-from tree_fairseq.python_versions import zip_equal
+from tree_fairseq.support.libraries import import_library
+from tree_fairseq.support.python_versions import zip_equal
 
 INTERMEDIATE = "@"  # begins the labels of the nodes that binarization inserts
 

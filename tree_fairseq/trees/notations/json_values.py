@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tree_fairseq.errors import MultipleRootsError, NotationError
-from tree_fairseq.python_versions import zip_equal
+from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.notations.notation import Notation, Piece, separated
 from tree_fairseq.trees.text import shorten
 from tree_fairseq.trees.tree import Tree

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 from tree_fairseq.errors import MultipleRootsError, NotationError
-from tree_fairseq.python_versions import zip_equal
+from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.notations.notation import GROUP, Notation, Piece, separated, unclosed_error
 from tree_fairseq.trees.notations.term_grammars import ARGUMENT, WHOLE, TermGrammar
 from tree_fairseq.trees.text import shorten

@@ -1,0 +1,147 @@
+"""New text is tokenised and split as the text of the folder was, and output is joined again, without flags.
+
+``fairseq-interactive``, ``fairseq-generate``, the hub and ``induce`` ask their task for a tokeniser and for a model of
+subwords. Any task over a folder whose ``tree.json`` has a :class:`TextRecord` answers with those of the folder, also a
+task of fairseq's own. fairseq's flags ``--tokenizer`` and ``--bpe`` replace them.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Callable, Optional
+
+from fairseq import utils
+from fairseq.tasks import FairseqTask
+
+from tree_fairseq.data_bin.manifest import Manifest
+from tree_fairseq.data_bin.text_record import SideText, load_text_record
+from tree_fairseq.new_text.input_lines import unescape_entities
+from tree_fairseq.parsing.pieces import SubwordModel, join_line, load_subword_model, marks_of
+from tree_fairseq.repairs.compat import wrap
+from tree_fairseq.tasks.unknown_tokens import count_typed
+
+logger = logging.getLogger(__name__)
+
+
+def is_prepared(line: str) -> bool:
+    """Returns whether a line comes tokenised: it has marks of subwords, or Moses' entities."""
+    return marks_of(line.split()) != "none" or unescape_entities(line) != line
+
+
+class FolderTokenizer:
+    """Tokenises a source and detokenises an output, each as its side of the folder says; called as fairseq's are."""
+
+    def __init__(self, source: SideText, target: SideText):
+        self._source, self._target = source.build_tokenizer(), target.build_tokenizer()
+
+    def encode(self, line: str) -> str:
+        """Returns the tokens of raw text; text that is tokenised already is returned as it is."""
+        return line if self._source is None or is_prepared(line) else self._source.encode(line)
+
+    def decode(self, line: str) -> str:
+        """Returns tokens as text."""
+        return line if self._target is None else self._target.decode(line)
+
+
+class FolderSubwords:
+    """Splits the words of a source into pieces and joins those of an output; called as fairseq's models of subwords."""
+
+    def __init__(self, model: Optional[SubwordModel], target: SideText):
+        self._model, self._joined = model, target.kind or "none"
+
+    def encode(self, line: str) -> str:
+        """Returns the pieces of a line; a line that has their marks is returned as it is."""
+        return line if self._model is None else self._model.split_line(line)
+
+    def decode(self, line: str) -> str:
+        """Returns the words of a line of pieces."""
+        return join_line(line, self._joined)
+
+
+@dataclass(frozen=True)
+class FolderText:
+    """The text of a folder, as :class:`TextRecord` describes it, for a direction of translation."""
+
+    folder: Path
+    source: SideText
+    target: SideText
+
+    @property
+    def joins_words(self) -> bool:
+        """Whether the source is split into subwords."""
+        return self.source.kind is not None
+
+    def tokenizer(self) -> Optional[FolderTokenizer]:
+        """Returns the tokeniser of the folder, or None."""
+        has_tokenizer = self.source.tokenizer is not None or self.target.tokenizer is not None
+        return FolderTokenizer(self.source, self.target) if has_tokenizer else None
+
+    def subwords(self) -> Optional[FolderSubwords]:
+        """Returns the model of subwords of the folder, or None."""
+        if self.source.kind is None and self.target.kind is None:
+            return None
+        model = None if self.source.model is None else load_subword_model(str(self.folder / self.source.model))
+        return FolderSubwords(model, self.target)
+
+
+def folder_text(task: FairseqTask) -> Optional[FolderText]:
+    """Returns the text of a task's first folder, or None if the folder does not describe it.
+
+    Raises DataFolderError if a subword model is missing or was replaced.
+    """
+    options = getattr(task, "cfg", None) or getattr(task, "args", None)
+    data = getattr(options, "data", None)
+    if not isinstance(data, str) or not data:
+        return None
+    folder = Path(utils.split_paths(data)[0])
+    record = load_text_record(folder)
+    if record is None:
+        return None
+    manifest = Manifest.load(folder)
+    source = getattr(options, "source_lang", None) or manifest.source_lang
+    target = getattr(options, "target_lang", None) or manifest.target_lang
+    return FolderText(folder, record.sides.get(source, SideText()), record.sides.get(target, SideText()))
+
+
+def prepare_new_text() -> None:
+    """Makes fairseq's tasks use the tokeniser and the subwords of their folder; a second call does nothing."""
+    wrap(FairseqTask, "build_tokenizer", _with_folder("tokenizer", "--tokenizer", FolderText.tokenizer))
+    wrap(FairseqTask, "build_bpe", _with_folder("bpe", "--bpe", FolderText.subwords))
+    wrap(FairseqTask, "get_interactive_tokens_and_lengths", _counting)
+
+
+def _with_folder(option: str, flag: str, own: Callable[[FolderText], Any]) -> Callable[[Callable], Callable]:
+    def build_from(stock: Callable) -> Callable:
+        def build(self: FairseqTask, args: Any) -> Any:
+            given, text = stock(self, args), folder_text(self)
+            if text is None:
+                return given
+            found = own(text)
+            if given is not None and found is not None:
+                name = getattr(args, "_name", None) or getattr(args, option, None)
+                logger.info("%s %s replaces what %s/tree.json says of its text", flag, name, text.folder)
+            return found if given is None else given
+
+        return build
+
+    return build_from
+
+
+def _counting(stock: Callable) -> Callable:
+    """Counts the unknown tokens of new lines, for tasks that read them as sequences."""
+
+    def get_interactive_tokens_and_lengths(self: FairseqTask, lines: list[str], encode_fn: Callable[[str], str]):
+        encoded: list[str] = []
+
+        def encode(line: str) -> str:
+            encoded.append(encode_fn(line))
+            return encoded[-1]
+
+        tokens = stock(self, lines, encode)
+        if self.source_dictionary is not None:
+            count_typed(self, [line.split() for line in encoded])
+        return tokens
+
+    return get_interactive_tokens_and_lengths

@@ -1,0 +1,1 @@
+"""Every change that the plugin makes to fairseq and torch."""

@@ -1,0 +1,1 @@
+"""Files, progress, logs, options, error reports and optional libraries: nothing about trees, nothing about fairseq."""

@@ -1,0 +1,171 @@
+"""Files that are complete or absent, JSON files, digests, and reports of a full disk.
+
+A file is written under another name beside its destination and renamed when it is complete. A reader, another process
+or the next attempt after a crash therefore never meets half a file under its final name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import shutil
+import stat
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from tree_fairseq.errors import CorruptFileError, DiskFullError
+from tree_fairseq.support.python_versions import file_digest
+
+# EFBIG: the limit that `ulimit -f` sets on the size of a file. EDQUOT: the user's quota is used up.
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_LARGE, _MOST_COMPRESSED = 64 << 20, 100  # file systems compress text, but not as much
+_WAY_OUT = "Nothing was written under a final name; make room and give the same command again"
+
+
+@contextlib.contextmanager
+def atomic_file(path: str | os.PathLike, mode: str = "w", *, sync: bool = True) -> Iterator[IO[Any]]:
+    """Opens a file for writing that gets its name when the ``with`` block ends; its folder must exist.
+
+    If the block raises, an older file of that name stays and the new one is removed. Several processes may write the
+    same file at once: the last one wins. ``mode`` is ``"w"`` for UTF-8 text with ``\\n`` as the end of a line or
+    ``"wb"`` for bytes; ``sync`` forces the contents onto the disk before the file gets its name, and then the name.
+    Raises DiskFullError.
+    """
+    path, text = Path(path), {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
+    if path.exists() and not path.is_file():
+        # A pipe or a device, such as /dev/stdout, cannot be replaced.
+        with open(path, mode, **text) as file:
+            yield file
+        return
+    part = path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}.tmp")
+    try:
+        with open(part, mode.replace("w", "x"), **text) as file:
+            yield file
+            file.flush()
+            if sync:
+                os.fsync(file.fileno())
+        os.replace(part, path)
+        if sync:
+            force_to_disk(path.parent)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            part.unlink()
+        if isinstance(error, OSError) and error.errno in _NO_ROOM:
+            free = free_bytes(path.parent)
+            full = DiskFullError(f"no room left for {path} ({error}): {free} bytes are free. {_WAY_OUT}")
+            full.path = path
+            raise full from error
+        raise
+
+
+def force_to_disk(path: str | os.PathLike) -> None:
+    """Forces the contents of a file, or the names in a folder, onto the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def copy_whole(source: str | os.PathLike, destination: str | os.PathLike) -> None:
+    """Copies a file; the copy gets its name when it is complete and on the disk."""
+    with open(source, "rb") as read, atomic_file(destination, "wb") as written:
+        shutil.copyfileobj(read, written, 1 << 20)
+
+
+def is_part(name: str, of: str) -> bool:
+    """Whether a name is one that `atomic_file` uses while it writes the file ``of``."""
+    return name.startswith(f".{of}.") and name.endswith(".tmp")
+
+
+def write_json(path: str | os.PathLike, value: Any) -> None:
+    """Writes a JSON file, which gets its name when it is complete and on the disk."""
+    with atomic_file(path) as file:
+        json.dump(value, file, indent=1, ensure_ascii=False)
+        file.write("\n")
+
+
+def remove_folder(path: Path) -> None:
+    """Removes a folder at once, if it exists: other processes may be writing into it."""
+    aside = path.with_name(f"{path.name}-{uuid.uuid4().hex}")
+    try:
+        os.rename(path, aside)
+    except FileNotFoundError:
+        return
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def require_plain_file(path: str | os.PathLike) -> None:
+    """Raises CorruptFileError if something is a pipe, a device or a folder, which cannot be read to its end, or a file
+    that is mostly a hole, which takes no room on the disk but all the memory. A path without a file is fine.
+    """
+    try:
+        status = os.stat(path)
+    except OSError:
+        return  # whoever opens it says why
+    if not stat.S_ISREG(status.st_mode):
+        raise CorruptFileError(f"{os.fspath(path)} is not a file but a folder, a pipe or a device. Remove it")
+    if status.st_size > _LARGE and 0 < 512 * status.st_blocks < status.st_size // _MOST_COMPRESSED:
+        raise CorruptFileError(f"{os.fspath(path)} has {status.st_size} bytes, nearly all of them a hole. Remove it")
+
+
+def read_json(path: str | os.PathLike) -> Any:
+    """The contents of a JSON file, or None if it does not exist; raises CorruptFileError if it is not JSON."""
+    require_plain_file(path)
+    try:
+        content = Path(path).read_bytes()
+        value = json.loads(content)
+        if rb"\u" in content:
+            json.dumps(value, ensure_ascii=False).encode()  # fails for half of a character, which no file can hold
+        return value
+    except FileNotFoundError:
+        return None
+    except (RecursionError, ValueError) as error:
+        raise CorruptFileError(f"{path} is not JSON: {error}") from None
+
+
+def file_sha256(path: str | os.PathLike) -> str:
+    """The SHA-256 of a file, in hexadecimal."""
+    with open(path, "rb") as file:
+        return file_digest(file, "sha256")
+
+
+@contextlib.contextmanager
+def reporting_full_disk(folder: Path, needed: int) -> Iterator[None]:
+    """Makes the error of a full disk a DiskFullError that says how many bytes the whole work in a folder needs."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _NO_ROOM and getattr(error, "path", None) is None:
+            raise
+        cause = str(error).removesuffix(f". {_WAY_OUT}")
+        free = free_bytes(folder)
+        raise DiskFullError(
+            f"no room left in {folder} ({cause}): about {needed} bytes are needed there, {free} are free. {_WAY_OUT}"
+        ) from error
+
+
+def is_full_disk(error: BaseException) -> bool:
+    """Whether an error, or one that it came from, is that of a full disk."""
+    found: BaseException | None = error
+    while found is not None and not (isinstance(found, OSError) and found.errno in _NO_ROOM):
+        found = found.__cause__ or found.__context__
+    return found is not None
+
+
+def require_room(folder: Path, needed: int, content: str) -> None:
+    """Raises DiskFullError, before anything is written, if a folder has less room than ``content`` needs in bytes."""
+    if (free := free_bytes(folder)) < needed:
+        message = f"no room for {content} in {folder}: {needed} bytes are needed, {free} are free. {_WAY_OUT}"
+        raise DiskFullError(message)
+
+
+def free_bytes(folder: Path) -> int:
+    """Returns the bytes that are free where a folder is, or will be."""
+    while not folder.exists():
+        folder = folder.parent
+    return shutil.disk_usage(folder).free

@@ -1,0 +1,72 @@
+"""Definition and refusal of options, which users give as flags, and the choice of a command by its name.
+
+fairseq makes a flag of each field of a dataclass of options. A flag that does not work in some combination is refused
+before any work, never ignored.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+from typing import Any
+
+from tree_fairseq.errors import InputError, TreeFairseqError
+from tree_fairseq.support.error_reports import failed
+from tree_fairseq.support.logs import log_to_standard_error
+
+# Defaults of fairseq's and ours that switch an option off.
+_SWITCHED_OFF = (None, False, -1, "sequence")
+
+
+def option(default: Any, text: str) -> Any:
+    """A field of a dataclass of fairseq's options: its default, and its help."""
+    return field(default=default, metadata={"help": text})
+
+
+def flag_of(name: str) -> str:
+    """The flag of an option: ``--print-alignment`` for ``print_alignment``."""
+    return "--" + name.replace("_", "-")
+
+
+def given_flags(args: object, *names: str) -> dict[str, bool]:
+    """Whether options were given, by flag; ``args`` is a namespace or a configuration, and may lack them."""
+    return {flag_of(name): getattr(args, name, None) not in _SWITCHED_OFF for name in names}
+
+
+def refuse_flags(
+    flags: Mapping[str, object], partner: str, error: type[Exception] = InputError, advice: str = "leave it out"
+) -> None:
+    """Raises an error about the first flag that was given: any true value of the table counts.
+
+    The message says that it does not work with ``partner``, such as ``--task tree_insertion``, and ends in ``advice``.
+    """
+    for flag, is_given in flags.items():
+        if is_given:
+            raise error(f"{flag} does not work with {partner}; {advice}")
+
+
+def run_command(program: str, commands: Mapping[str, tuple[str, str]], arguments: Sequence[str]) -> int:
+    """Runs the command that the first argument names, and returns its exit status; 2 if the name is unknown.
+
+    ``commands`` have, by name, the function, such as ``commands.check:main``, and a description for ``--help``.
+    """
+    name, *rest = arguments
+    lines = [f"usage: {program} NAME [options], NAME one of"]
+    lines += [f"  {known:<14} {about}" for known, (_, about) in commands.items()]
+    listing = "\n".join([*lines, f"Options of each: {program} NAME --help"])
+    if name in ("-h", "--help"):
+        print(listing)
+        return 0
+    if name not in commands:
+        sys.stderr.write(f"unknown name {name!r}\n{listing}\n")
+        return 2
+    if any("\0" in argument for argument in rest):
+        sys.stderr.write("an argument holds a null character, which no file has in its name\n")
+        return 2
+    log_to_standard_error()  # before fairseq is imported, which sets its own log up
+    try:
+        return pkgutil.resolve_name(f"tree_fairseq.{commands[name][0]}")(rest)
+    except (TreeFairseqError, OSError) as error:
+        return failed(error)

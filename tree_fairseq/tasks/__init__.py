@@ -1,0 +1,1 @@
+"""Task bases, their sides, data sets of pairs, and batches."""

@@ -1,0 +1,250 @@
+"""Pairs of texts with trees as fairseq datasets, and new lines with trees for fairseq's interactive command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from fairseq import utils
+from fairseq.data import BaseWrapperDataset, FairseqDataset, LanguagePairDataset
+from torch import Tensor
+
+from tree_fairseq.data_bin.symbol_dictionary import SymbolTable
+from tree_fairseq.errors import SymbolTreeError
+from tree_fairseq.nn.tree_batch import NodeArrays, collate_trees
+from tree_fairseq.nn.tree_lstm import level_sizes, level_widths
+from tree_fairseq.tasks.batch_buffer import BufferedBatch
+from tree_fairseq.tasks.tree_dropout import TreeDropout
+from tree_fairseq.trees.symbols import parents_and_branches
+
+SOURCE_LENGTHS = "source_lengths"
+"""The lengths of sources in ``net_input``, ``[B]`` int64, an array of the host: recurrent networks need them there."""
+
+
+class KeepsRemainder(FairseqDataset):
+    """A data set that can keep its last examples; comes before other data sets among the bases of a class."""
+
+    keep_remainder = False
+    """Whether to keep the rest after batches of a required multiple; fairseq drops these longest examples."""
+
+    def batch_by_size(self, indices: np.ndarray, *limits: Any, **more_limits: Any) -> list[np.ndarray]:
+        """Cuts sorted examples into batches by the tokens that this data set counts."""
+        if not len(indices):
+            return []
+        # Not a wrapped data set's: it would count by itself.
+        batches = FairseqDataset.batch_by_size(self, indices, *limits, **more_limits)
+        rest = indices[sum(map(len, batches)) :]
+        return [*batches, rest] if self.keep_remainder and len(rest) else batches
+
+
+class PairDataset(KeepsRemainder, BaseWrapperDataset):
+    """A :class:`LanguagePairDataset` whose batches get something added."""
+
+    def __init__(self, dataset: LanguagePairDataset, keep_remainder: bool = False):
+        super().__init__(dataset)
+        self.keep_remainder = keep_remainder
+
+    @property
+    def src(self):
+        """Tokens of the sources; fairseq-generate asks for the original text."""
+        return self.dataset.src
+
+    @property
+    def src_sizes(self) -> np.ndarray:
+        """Tokens of each source."""
+        return self.dataset.src_sizes
+
+    @property
+    def tgt(self):
+        """Tokens of the targets, or None."""
+        return self.dataset.tgt
+
+    def num_tokens_vec(self, indices: np.ndarray) -> np.ndarray:
+        """Tokens of the longer side of each pair."""
+        return self.dataset.num_tokens_vec(indices)
+
+    def collater(self, samples: list[dict], pad_to_length: dict | None = None) -> dict:
+        """Collates pairs as the wrapped data set does, adds :data:`SOURCE_LENGTHS`, and then :meth:`complete` it."""
+        batch = BufferedBatch(self.dataset.collater(samples, pad_to_length=pad_to_length))
+        if batch:
+            batch["net_input"][SOURCE_LENGTHS] = batch["net_input"]["src_lengths"].numpy()
+            by_id = {sample["id"]: sample for sample in samples}
+            self.complete(batch, [by_id[index] for index in batch["id"].tolist()])
+        return batch
+
+    def complete(self, batch: dict, samples: list[dict]) -> None:
+        """Adds something to a batch, given its examples in its order."""
+        raise NotImplementedError
+
+
+class SpanPairDataset(PairDataset):
+    """Adds ``net_input["source_spans"]``, the trees of the sources, to the batches of a :class:`LanguagePairDataset`.
+
+    ``--max-tokens`` counts ``node_counts`` with the source, if they are given. ``label_pad`` labels padding nodes, and
+    ``dropout`` replaces some trees.
+    """
+
+    def __init__(
+        self,
+        dataset: LanguagePairDataset,
+        trees: Sequence[NodeArrays],
+        label_pad: int,
+        node_counts: np.ndarray | None = None,
+        keep_remainder: bool = False,
+        dropout: TreeDropout | None = None,
+    ):
+        super().__init__(dataset, keep_remainder)
+        self.trees = trees
+        self.label_pad = label_pad
+        self.node_counts = node_counts
+        self.dropout = dropout
+
+    def set_epoch(self, epoch: int) -> None:
+        super().set_epoch(epoch)
+        if self.dropout is not None:
+            self.dropout.set_epoch(epoch)
+
+    def __getitem__(self, index: int) -> dict:
+        nodes = self.trees[index]
+        if self.dropout is not None and self.dropout.drops(index):
+            nodes = self.dropout.flat(nodes)
+        return {**self.dataset[index], "source_spans": nodes}
+
+    def complete(self, batch: dict, samples: list[dict]) -> None:
+        batch["net_input"]["source_spans"] = collate_trees([each["source_spans"] for each in samples], self.label_pad)
+
+    def num_tokens(self, index: int) -> int:
+        """As :meth:`num_tokens_vec`, for one pair."""
+        return int(self.num_tokens_vec(np.array([index]))[0])
+
+    def num_tokens_vec(self, indices: np.ndarray) -> np.ndarray:
+        """Tokens of the longer side of each pair, and of the source its nodes if ``node_counts`` are given."""
+        tokens = self.dataset.num_tokens_vec(indices)
+        if self.node_counts is None:
+            return tokens
+        return np.maximum(tokens, self.dataset.src_sizes[indices] + self.node_counts[indices])
+
+
+class InputLines(list):
+    """New lines of text; ``first_line`` is the number of the first one in the input, from 1, for messages."""
+
+    def __init__(self, lines: Iterable[str] = (), first_line: int = 1):
+        super().__init__(lines)
+        self.first_line = first_line
+
+
+def first_line_of(lines: Sequence[str]) -> int:
+    """The number of the first of new lines, from 1; 1 unless they are :class:`InputLines`."""
+    return getattr(lines, "first_line", 1)
+
+
+class NewLines(list):
+    """Token tensors ``[N]`` int64 of new lines, and their trees; None without trees, or if the tokens are the trees.
+
+    fairseq's interactive command passes the list of token tensors from one method of the task to another and only
+    reads its items, so the trees travel with the list; ``first`` is the number of the first line, from 0, and ``words``
+    are the tokens of each line as they were written.
+    """
+
+    def __init__(
+        self,
+        tokens: Sequence[Tensor],
+        trees: Sequence | None = None,
+        first: int = 0,
+        words: Sequence[Sequence[str]] = (),
+    ):
+        super().__init__(tokens)
+        self.trees = trees
+        self.first = first
+        self.words = words
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Tokens of each line, ``[lines]`` int64."""
+        return np.array([len(tokens) for tokens in self], np.int64)
+
+
+class CarriedInput(dict):
+    """The part of ``net_input`` of new lines that is not tokens or lengths; batches have it as ``constraints``.
+
+    The interactive command rebuilds each batch from tokens, lengths and constraints. Nothing else reaches the task.
+    """
+
+    def cuda(self) -> CarriedInput:
+        """Moves all tensors to the GPU; the command calls this as it would for a tensor."""
+        return CarriedInput(utils.move_to_cuda(dict(self)))
+
+
+class NewSpanPairDataset(SpanPairDataset):
+    """New lines, whose batches carry their trees (:class:`CarriedInput`)."""
+
+    def complete(self, batch: dict, samples: list[dict]) -> None:
+        """Also makes ``constraints`` that carry the trees."""
+        super().complete(batch, samples)
+        batch["constraints"] = CarriedInput(source_spans=batch["net_input"]["source_spans"])
+
+
+def collate_symbol_trees(tokens: Tensor, symbols: SymbolTable) -> dict[str, Tensor | np.ndarray]:
+    """Parents and branches of symbols ``[B, N]``, padded on either side.
+
+    Returns:
+        ``parents``, the column of each symbol's parent, and ``branches``, its place under it, each ``[B, N]`` int64;
+        -1 for the root and for symbols without an arity (START, EOS, padding), which belong to no tree;
+        ``is_symbol`` ``[B, N]`` bool, true for the others. ``level_sizes`` and ``level_widths`` are arrays of the host
+        (:mod:`tree_fairseq.nn.tree_lstm`)
+    """
+    arity, firsts = (table.numpy()[tokens.cpu().numpy()] for table in (symbols.arity, symbols.first_branch))  # B x N
+    parents, branches = np.full((2, *arity.shape), -1, np.int64)
+    for row, arities in enumerate(arity):
+        columns = np.flatnonzero(arities >= 0)
+        try:
+            own, branch = parents_and_branches(
+                arities[columns].tolist(), firsts[row, columns].tolist(), symbols.encoding.traversal
+            )
+        except SymbolTreeError as error:
+            raise type(error)(f"sentence {row + 1} of a batch: {error.message}") from None
+        places = np.array(own, np.int64)
+        parents[row, columns] = np.where(places >= 0, columns[places], -1)
+        branches[row, columns] = branch
+    is_symbol = arity >= 0
+    tree = {"parents": parents, "branches": branches, "is_symbol": is_symbol}
+    return {
+        **{name: torch.from_numpy(values).to(tokens.device) for name, values in tree.items()},
+        "level_sizes": level_sizes(parents, branches, is_symbol, symbols.degree),
+        "level_widths": level_widths(parents, is_symbol),
+    }
+
+
+class SymbolPairDataset(PairDataset):
+    """Adds ``source_symbol_tree`` and ``previous_symbol_tree`` to the batches of a :class:`LanguagePairDataset`.
+
+    A tree ends when no slot is open, so a source tree has no EOS, and none is to be predicted after a target tree. The
+    table of symbols of a side is None if that side is a sequence.
+    """
+
+    def __init__(
+        self,
+        dataset: LanguagePairDataset,
+        source_symbols: SymbolTable | None,
+        target_symbols: SymbolTable | None,
+        keep_remainder: bool = False,
+    ):
+        super().__init__(dataset, keep_remainder)
+        self.source_symbols = source_symbols
+        self.target_symbols = target_symbols
+        dataset.remove_eos_from_source = source_symbols is not None
+
+    def complete(self, batch: dict, samples: list[dict]) -> None:
+        """Adds trees (:func:`collate_symbol_trees`); ``target`` has padding for a tree's EOS."""
+        net_input = batch["net_input"]
+        if self.source_symbols is not None:
+            net_input["source_symbol_tree"] = collate_symbol_trees(net_input["src_tokens"], self.source_symbols)
+        if self.target_symbols is not None and "prev_output_tokens" in net_input:
+            net_input["previous_symbol_tree"] = collate_symbol_trees(
+                net_input["prev_output_tokens"], self.target_symbols
+            )
+            ends = batch["target"].eq(self.dataset.eos)
+            batch["target"] = batch["target"].masked_fill(ends, self.dataset.tgt_dict.pad())
+            batch["ntokens"] -= int(ends.sum())

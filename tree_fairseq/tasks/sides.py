@@ -1,0 +1,235 @@
+"""The sides of a pair of texts: each is a sequence, constituency trees over a sequence, or symbol trees.
+
+A side checks its files, reads its trees, and encodes new lines exactly as the training data was encoded.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Callable, Optional
+
+from fairseq.data import Dictionary
+from torch import Tensor
+
+from tree_fairseq.data_bin.manifest import Manifest
+from tree_fairseq.data_bin.records import SymbolSideRecord
+from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary, SymbolTable
+from tree_fairseq.data_bin.text_record import with_folder_model
+from tree_fairseq.data_bin.token_files import joined, side_prefixes
+from tree_fairseq.data_bin.tree_store import TreeStore, load_label_dictionary
+from tree_fairseq.errors import ArityMismatchError, DictionaryMismatchError, MissingTreesError
+from tree_fairseq.nn.tree_batch import TreeReader
+from tree_fairseq.parsing.line_parser import LineParser
+from tree_fairseq.tasks.pair_dataset import SOURCE_LENGTHS, NewLines, first_line_of
+from tree_fairseq.trees.notations import notation_named
+from tree_fairseq.trees.spans import encode
+from tree_fairseq.trees.symbols import tree_of_forest
+from tree_fairseq.trees.tree import Forest, Tree
+
+SEQUENCE, CONSTITUENCY, SYMBOLS = "sequence", "constituency", "symbols"
+
+TREE_INPUTS = {CONSTITUENCY: "source_spans", SYMBOLS: "source_symbol_tree"}
+"""Names of the trees of a source in ``net_input``, by modality."""
+
+SOURCE_INPUTS = (*TREE_INPUTS.values(), SOURCE_LENGTHS)
+"""Names of all that collaters add about a source to ``net_input``."""
+
+Encode = Callable[[str], str]
+"""Tokeniser and subword segmentation of a line."""
+
+
+@dataclass(eq=False)
+class Side:
+    """A side of a pair. This one is a sequence, others are subclasses.
+
+    Attributes:
+        modality: ``sequence``, ``constituency`` or ``symbols``
+        dictionary: of the tokens
+        labels: dictionary of the labels of constituency trees
+        symbols: arity and branches of the symbols of symbol trees
+    """
+
+    modality: str = SEQUENCE
+    dictionary: Optional[Dictionary] = None
+    labels: Optional[Dictionary] = None
+    symbols: Optional[SymbolTable] = None
+
+    def check_files(self, folder: Path, split: str) -> None:
+        """Makes sure that the files of a split are of this side, and whole."""
+
+    def forests(self, lines: list[str], encode_fn: Encode) -> list[Forest]:
+        """The trees of new lines; empty for a sequence."""
+        return [() for _ in lines]
+
+    def facts(self) -> dict[str, Any]:
+        """The facts about the side that a model depends on, for its checkpoints."""
+        return {}
+
+
+class ParsedSide(Side):
+    """A side of a folder, parsed as the options of its record say; without options its lines were trees."""
+
+    def __init__(self, cfg, folder: Path, lang: str, record: Any, **side: Any):
+        super().__init__(**side)
+        self.cfg, self.folder, self.lang, self.record = cfg, folder, lang, record
+
+    @functools.cached_property
+    def line_parser(self) -> LineParser:
+        """Parses new text exactly as the training data was parsed."""
+        options, folder = with_folder_model(self.record.options, self.folder, self.lang), self.cfg.parser_dir
+        return LineParser(options if folder is None else options.replace(parser_dir=folder))
+
+    def forests(self, lines: list[str], encode_fn: Encode) -> list[Forest]:
+        """Parses new lines; ``encode_fn`` is applied to text, not to bracketed trees."""
+        first = first_line_of(lines)
+        if self.line_parser.wants_encoded_text:
+            lines = [encode_fn(line) for line in lines]
+        return [line.forest for line in self.line_parser.parse_lines(lines, first)]
+
+    def encode_tokens(self, tokens: Iterable[str]) -> Tensor:
+        """Returns the ids of tokens in the dictionary, ``[N]`` int64."""
+        return self.dictionary.encode_line(" ".join(tokens), add_if_not_exist=False).long()
+
+    def read_lines(self, lines: list[str], encode_fn: Encode) -> NewLines:
+        """Reads and encodes new lines: text as the parser expects it, or trees if the training data was trees."""
+        raise NotImplementedError
+
+
+class ConstituencySide(ParsedSide):
+    """Sentences whose constituency trees are beside them, in the first ``folder`` of a task's data."""
+
+    def __init__(self, cfg, folder: Path, lang: str, dictionary: Dictionary):
+        record = Manifest.load(folder).side(lang)
+        labels = load_label_dictionary(folder / record.labels)
+        super().__init__(cfg, folder, lang, record, modality=CONSTITUENCY, dictionary=dictionary, labels=labels)
+        self.read_tree = TreeReader(labels, cfg.unary_chains)
+
+    def load_trees(self, folder: Path, split: str, combine: bool):
+        """The stored trees of a split in the order of its sentences; the folder needs the labels of the first."""
+        manifest = Manifest.load(folder)
+        if load_label_dictionary(folder / manifest.side(self.lang).labels) != self.labels:
+            raise DictionaryMismatchError(
+                f"{folder} has other labels than {self.folder}; preprocess it with --srcdict and --tgtdict of the "
+                "first folder, which also takes its labels"
+            )
+        source, target = self.cfg.source_lang, self.cfg.target_lang
+        prefixes = side_prefixes(folder, split, source, target, self.lang, "tree", combine)
+        if not prefixes:
+            raise MissingTreesError(
+                f"{folder} has no trees for '{split}' in {self.lang}; add them with: tree-fairseq annotate {folder}"
+            )
+        manifest.verify_quickly(folder, self.lang, prefixes)
+        return joined([TreeStore(prefix) for prefix in prefixes.values()], self.cfg.upsample_primary)
+
+    def read_lines(self, lines: list[str], encode_fn: Encode) -> NewLines:
+        """Parses new lines and encodes their leaves; see :meth:`ParsedSide.read_lines`."""
+        spans = [encode(forest) for forest in self.forests(lines, encode_fn)]
+        tokens = [self.encode_tokens(forest.leaves) for forest in spans]
+        trees = [self.read_tree.from_spans(forest) for forest in spans]
+        return NewLines(tokens, trees, words=[forest.leaves for forest in spans])
+
+    def with_trees(self, tokens: Sequence[Tensor]) -> NewLines:
+        """Token tensors with trees; those that come without are parsed by their words."""
+        if isinstance(tokens, NewLines):
+            return tokens
+        words = [self.dictionary.string(line) for line in tokens]
+        return NewLines(tokens, self.read_lines(words, lambda line: line).trees)
+
+    def facts(self) -> dict[str, Any]:
+        """Labels, and how unary chains are read."""
+        return {"labels": list(self.labels.symbols), "unary_chains": str(self.cfg.unary_chains)}
+
+
+class SymbolTreeSide(ParsedSide):
+    """Symbol trees: programs, logical forms, or parses whose words are leaves."""
+
+    def __init__(self, cfg, folder: Path, lang: str, dictionary: Dictionary):
+        record = Manifest.load(folder).symbols[lang]
+        symbols = symbol_dictionary(record, dictionary)
+        super().__init__(cfg, folder, lang, record, modality=SYMBOLS, dictionary=symbols, symbols=symbols.table())
+
+    def check_files(self, folder: Path, split: str) -> None:
+        """Makes sure that the files of a split belong together and that their trees are as in the first folder."""
+        manifest = Manifest.load(folder)
+        other = manifest.symbols.get(self.lang)
+        if other is None or other.differences(self.record):
+            raise DictionaryMismatchError(
+                f"{folder} does not hold the same kind of trees for {self.lang} as {self.folder}: preprocess it with "
+                "the same options"
+            )
+        manifest.verify_quickly(folder, self.lang, [split])
+
+    def trees(self, lines: list[str], encode_fn: Encode) -> list[Tree]:
+        """The trees of new lines; ``encode_fn`` is applied to sentences, not to trees."""
+        if self.record.options is not None:
+            return [tree_of_forest(forest) for forest in super().forests(lines, encode_fn)]
+        read = self.dictionary.notation.read
+        return [read(line, path="input", line_number=number) for number, line in enumerate(lines, first_line_of(lines))]
+
+    def forests(self, lines: list[str], encode_fn: Encode) -> list[Forest]:
+        """The tree of each line."""
+        return [(tree,) for tree in self.trees(lines, encode_fn)]
+
+    def read_lines(self, lines: list[str], encode_fn: Encode) -> NewLines:
+        """Reads new lines and encodes their symbols; see :meth:`ParsedSide.read_lines`."""
+        symbols = [self.record.encoding.encode(tree) for tree in self.trees(lines, encode_fn)]
+        tokens = list(map(self.encode_tokens, symbols))
+        for number, (line, ids) in enumerate(zip(symbols, tokens), first_line_of(lines)):
+            self._require_arities(line, ids, number)
+        # Symbols of given trees are no text.
+        words = symbols if self.record.options is not None else ()
+        return NewLines(tokens, words=words)
+
+    def _require_arities(self, symbols: Sequence[str], tokens: Tensor, line_number: int) -> None:
+        """A symbol that is not in the dictionary becomes the unknown symbol of its arity; there has to be one."""
+        for place in (self.symbols.arity[tokens[: len(symbols)]] < 0).nonzero().flatten().tolist():
+            label, arity = self.record.encoding.split(symbols[place])
+            raise ArityMismatchError(
+                f"{label!r} has {arity} children here, more than any node of the dictionary",
+                "input",
+                line_number,
+                hint="Give it fewer children, or preprocess the data with --binarization lcrs, where no node has more "
+                "than two.",
+            )
+
+    def facts(self) -> dict[str, Any]:
+        """How trees were encoded."""
+        encoding = {name: getattr(self.record, name) for name in ("traversal", "binarization")}
+        return {**encoding, "arities": self.symbols.arity.tolist()}
+
+
+def symbol_dictionary(record: SymbolSideRecord, dictionary: Dictionary) -> SymbolDictionary:
+    """A side's dictionary as one that reads and writes trees."""
+    return SymbolDictionary(dictionary, record.encoding, notation_named(record.notation))
+
+
+def load_side(cfg, folder: Path, lang: str, dictionary: Dictionary, modalities: Sequence[str]) -> Side:
+    """A side of a task's first folder, in the first of the modalities that the folder holds."""
+    manifest = Manifest.load(folder)
+    for modality in modalities:
+        if modality == SYMBOLS and lang in manifest.symbols:
+            return SymbolTreeSide(cfg, folder, lang, dictionary)
+        if modality == CONSTITUENCY and lang in manifest.sides:
+            return ConstituencySide(cfg, folder, lang, dictionary)
+        if modality == SEQUENCE:
+            return Side(dictionary=dictionary)
+    # The manifest's error says what is missing.
+    return ConstituencySide(cfg, folder, lang, dictionary)
+
+
+def has_modalities(task) -> bool:
+    """Whether a task declares modalities of its sides; fairseq's own tasks do not."""
+    return hasattr(task, "source_side")
+
+
+def source_side(task) -> Side:
+    """The source of a task; a sequence if the task declares nothing else."""
+    return getattr(task, "source_side", Side())
+
+
+def target_side(task) -> Side:
+    """The target of a task; a sequence if the task declares nothing else."""
+    return getattr(task, "target_side", Side())

@@ -1,0 +1,210 @@
+"""Translation between sides of any modality: the base class of such tasks, and translation of parsed sentences."""
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Callable, Optional
+
+from fairseq import utils
+from fairseq.dataclass import ChoiceEnum
+from fairseq.sequence_generator import SequenceGenerator, SequenceGeneratorWithAlignment
+from fairseq.tasks import register_task
+from fairseq.tasks.translation import TranslationConfig, TranslationTask
+from torch import Tensor
+
+from tree_fairseq.data_bin.manifest import Manifest
+from tree_fairseq.errors import CorruptFileError, DataFolderError, MissingTreesError
+from tree_fairseq.nn.tree_batch import ReducedTrees, kept_counts
+from tree_fairseq.support.options import option
+from tree_fairseq.tasks.pair_dataset import NewSpanPairDataset, SpanPairDataset, SymbolPairDataset, collate_symbol_trees
+from tree_fairseq.tasks.sides import CONSTITUENCY, SEQUENCE, SOURCE_INPUTS, SYMBOLS, load_side
+from tree_fairseq.tasks.tree_dropout import TreeDropout, TreeDropoutConfig
+from tree_fairseq.tasks.tree_task import TreeTask, TreeTaskConfig
+from tree_fairseq.tasks.unknown_tokens import count_typed
+from tree_fairseq.trees.tree import Forest
+
+logger = logging.getLogger(__name__)
+
+
+# fairseq reads the fields' types, so annotations are not postponed in this file.
+@dataclass
+class TranslationWithTreesConfig(TreeDropoutConfig, TreeTaskConfig, TranslationConfig):
+    """fairseq's translation options and those of trees."""
+
+    unary_chains: ChoiceEnum(["lowest", "join"]) = option(
+        "lowest",
+        "a chain of constituents over the same words is one node: with the 'lowest' label, or with all labels joined",
+    )
+    count_nodes: bool = option(
+        False,
+        "--max-tokens counts a source sentence's tree nodes with its tokens; by default batches "
+        "are those of the stock translation task",
+    )
+    parser_dir: Optional[str] = option(
+        None, "folder of the parser's model, where new text is parsed and it is not where tree.json says"
+    )
+
+
+class TranslationWithTreesTask(TreeTask, TranslationTask):
+    """fairseq's translation task over a folder with a ``tree.json``: its sides have modalities."""
+
+    cfg: TranslationWithTreesConfig
+    tree_inputs = (*SOURCE_INPUTS, "previous_symbol_tree")
+    source_modalities: tuple[str, ...] = (SEQUENCE,)
+    """Modalities of sources that the task reads; it takes the first one that the folder holds."""
+    target_modalities: tuple[str, ...] = (SEQUENCE,)
+    """The same of targets."""
+
+    def __init__(self, cfg: TranslationWithTreesConfig, src_dict, tgt_dict):
+        if cfg.truncate_source:
+            raise DataFolderError(
+                "--truncate-source cuts words off whose tree would remain; use --max-source-positions "
+                "with --skip-invalid-size-inputs-valid-test, or shorter lines"
+            )
+        cfg.upsample_primary = max(1, cfg.upsample_primary)
+        folder = Path(utils.split_paths(cfg.data)[0])
+        self.source_side = load_side(cfg, folder, cfg.source_lang, src_dict, self.source_modalities)
+        self.target_side = load_side(cfg, folder, cfg.target_lang, tgt_dict, self.target_modalities)
+        if cfg.tree_dropout and self.source_side.modality != CONSTITUENCY:
+            raise DataFolderError(f"--tree-dropout drops parses of the source, and {folder} has none; leave it out")
+        super().__init__(cfg, self.source_side.dictionary, self.target_side.dictionary)
+        if self.source_side.labels is not None:
+            logger.info("[%s] label dictionary: %d types", cfg.source_lang, len(self.source_side.labels))
+
+    @classmethod
+    def setup_task(cls, cfg: TranslationWithTreesConfig, **kwargs):
+        """Loads the dictionaries; if no languages are given, those of ``tree.json``, even if the folder has no data."""
+        folder = utils.split_paths(cfg.data)[0]
+        manifest = Manifest.load(folder)
+        manifest.verify_texts(folder)
+        if cfg.source_lang is None and cfg.target_lang is None:
+            cfg.source_lang, cfg.target_lang = manifest.source_lang, manifest.target_lang
+        return super().setup_task(cfg, **kwargs)
+
+    # Data sets
+
+    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs):
+        """Loads a split as the stock task does, and the trees of its sides."""
+        folder = self.folder_of(split, epoch)
+        Manifest.load(folder).verify_texts(folder, [split])
+        for side in (self.source_side, self.target_side):
+            side.check_files(folder, split)
+        super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
+        # Training has the stock task's batches; a test set is translated to its last line.
+        keep_remainder = split != self.cfg.train_subset
+        pairs = self._with_symbols(self.datasets[split], keep_remainder)
+        if self.source_side.modality == CONSTITUENCY:
+            trees = self.source_side.load_trees(folder, split, combine)
+            if len(trees) != len(pairs):
+                raise CorruptFileError(f"{folder}: {len(pairs)} sentences but {len(trees)} trees in '{split}'")
+            nodes = " with tree nodes" if self.cfg.count_nodes else " (tree nodes not counted, see --count-nodes)"
+            what = f"the longer of source tokens{nodes} and target tokens of each pair"
+            logger.info("[%s] --max-tokens counts %s", split, what)
+            counts = kept_counts(trees) if self.cfg.count_nodes else None
+            reduced, labels = ReducedTrees(trees, self.source_side.read_tree), self.source_side.labels
+            is_dropped = self.cfg.tree_dropout and split == self.cfg.train_subset
+            dropout = TreeDropout(self.cfg.tree_dropout, labels, self.cfg.seed) if is_dropped else None
+            pairs = SpanPairDataset(pairs, reduced, labels.pad(), counts, keep_remainder, dropout)
+        self.datasets[split] = pairs
+
+    def _with_symbols(self, pairs, keep_remainder: bool = False):
+        """Pairs with the symbol trees of their sides."""
+        symbols = self.source_side.symbols, self.target_side.symbols
+        return pairs if symbols == (None, None) else SymbolPairDataset(pairs, *symbols, keep_remainder)
+
+    # New text: fairseq-interactive and the hub
+
+    def source_forests(self, lines: list[str], encode_fn: Callable[[str], str]) -> list[Forest]:
+        """The trees of each source line; empty if the source is a sequence."""
+        return self.source_side.forests(lines, encode_fn)
+
+    def get_interactive_tokens_and_lengths(self, lines: list[str], encode_fn: Callable[[str], str]):
+        """Token tensors of new lines, which carry their trees, and their lengths; for interactive command and hub.
+
+        Lines are written as the training data was; ``encode_fn`` is not applied to trees.
+        """
+        if self.source_side.modality == SEQUENCE:
+            return super().get_interactive_tokens_and_lengths(lines, encode_fn)
+        tokens = self.source_side.read_lines(lines, encode_fn)
+        count_typed(self, tokens.words)
+        return tokens, [len(line) for line in tokens]
+
+    def build_dataset_for_inference(self, src_tokens, src_lengths, constraints: Optional[Tensor] = None):
+        """A data set of lines to translate; token tensors without constituency trees are parsed by their words."""
+        side = self.source_side
+        if side.modality != CONSTITUENCY:
+            lines = super().build_dataset_for_inference(src_tokens, src_lengths, constraints=constraints)
+            return self._with_symbols(lines)
+        if constraints is not None:
+            raise DataFolderError("--constraints cannot be combined with trees in fairseq-interactive")
+        lines = side.with_trees(src_tokens)
+        pairs = self._with_symbols(super().build_dataset_for_inference(lines, src_lengths))
+        return NewSpanPairDataset(pairs, lines.trees, side.labels.pad())
+
+    # Checkpoints
+
+    def checkpoint_facts(self) -> dict[str, Any]:
+        """Labels and the reading of trees beside the source, if a model reads them; how symbol trees were encoded."""
+        facts = self.source_side.facts() if self.source_side.modality == CONSTITUENCY else {}
+        sides = {"source": self.source_side, "target": self.target_side}
+        symbols = {name: side.facts() for name, side in sides.items() if side.modality == SYMBOLS}
+        return {**facts, "symbol_trees": symbols} if symbols else facts
+
+    def state_dict(self) -> dict:
+        """The state of the task for a checkpoint, with labels of constituency trees only if its model reads them."""
+        state = super().state_dict()
+        if "source_spans" not in self.trees_of_models:
+            state = {name: fact for name, fact in state.items() if name not in ("labels", "unary_chains")}
+        return state
+
+    def require_same_data(self, checkpoint: dict, fine_tuning: bool = False) -> None:
+        """As :meth:`TreeTask.require_same_data`; if the checkpoint's model read trees, the source has to have some."""
+        if "labels" in checkpoint and self.source_side.modality != CONSTITUENCY:
+            raise MissingTreesError(f"a checkpoint was trained on trees of the source, and {self.cfg.data} has none")
+        super().require_same_data(checkpoint, fine_tuning)
+
+    # Generation
+
+    def build_generator(self, models, args, seq_gen_cls=None, extra_gen_cls_kwargs=None, **kwargs):
+        """fairseq's generator; with ``--replace-unk`` it returns alignments."""
+        if seq_gen_cls is None and getattr(args, "replace_unk", None) is not None and not args.print_alignment:
+            seq_gen_cls = SequenceGeneratorWithAlignment
+            extra_gen_cls_kwargs = {**(extra_gen_cls_kwargs or {}), "print_alignment": "hard"}
+        return super().build_generator(models, args, seq_gen_cls, extra_gen_cls_kwargs, **kwargs)
+
+    def inference_step(self, generator, models, sample, prefix_tokens=None, constraints=None):
+        """Generates; puts trees back into a batch that the interactive command rebuilt from tokens and constraints."""
+        net_input = dict(sample["net_input"])
+        if isinstance(generator, SequenceGenerator):
+            # The search knows the trees that it makes, and encoders read none of the target.
+            net_input.pop("previous_symbol_tree", None)
+        if self.source_side.modality == CONSTITUENCY:
+            net_input.update(constraints or {})
+            constraints = None
+        elif self.source_side.symbols is not None and "source_symbol_tree" not in net_input:
+            net_input["source_symbol_tree"] = collate_symbol_trees(net_input["src_tokens"], self.source_side.symbols)
+        sample = {**sample, "net_input": net_input}
+        return super().inference_step(generator, models, sample, prefix_tokens=prefix_tokens, constraints=constraints)
+
+
+@dataclass
+class AutocastTranslationConfig(TreeTaskConfig, TranslationConfig):
+    """fairseq's translation options and those of all tasks of this package."""
+
+
+@register_task("autocast_translation", dataclass=AutocastTranslationConfig)
+class AutocastTranslationTask(TreeTask, TranslationTask):
+    """fairseq's translation, with ``--cpu-autocast``, for baselines of tree models that train so.
+
+    Any folder of fairseq's will do, and checkpoints generate under ``--task translation``.
+    """
+
+
+@register_task("tree_translation", dataclass=TranslationWithTreesConfig)
+class TreeTranslationTask(TranslationWithTreesTask):
+    """Translates sentences whose constituency trees ``fairseq-preprocess --tree-parser …`` wrote beside them.
+
+    Models that read no trees (stock architectures) train on the same folder under this task too.
+    """
+
+    source_modalities = (CONSTITUENCY,)

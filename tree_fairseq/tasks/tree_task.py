@@ -1,0 +1,184 @@
+"""The base class of all tasks: trees in batches, facts in checkpoints, resumed runs, half precision on CPUs."""
+
+import contextlib
+import logging
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from fairseq import utils
+from fairseq.dataclass import FairseqDataclass
+from fairseq.models import FairseqEncoderDecoderModel
+from fairseq.tasks import FairseqTask
+from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from tree_fairseq.errors import DictionaryMismatchError
+from tree_fairseq.nn.devices import has_fast_bfloat16, padding_assumed
+from tree_fairseq.support.options import option
+
+logger = logging.getLogger(__name__)
+
+
+def trees_read(model) -> tuple[str, ...]:
+    """Names of the trees in ``net_input`` that a model, or its class, reads; fairseq's models read none."""
+    return getattr(model, "tree_inputs", ())
+
+
+def drop_trees(model: nn.Module, names: Collection[str]) -> None:
+    """Drops the named trees from the ``net_input`` of a model that does not read them, in training and in generation.
+
+    A stock architecture can then train on a folder with trees, and join an ensemble of models that read them.
+    """
+
+    def without_trees(inputs: dict) -> dict:
+        return {name: value for name, value in inputs.items() if name not in names}
+
+    model.register_forward_pre_hook(lambda module, args, kwargs: (args, without_trees(kwargs)), with_kwargs=True)
+    if not isinstance(model, FairseqEncoderDecoderModel):
+        return
+    # Generators call the encoder's entry point directly, past the hooks of torch.
+    encode = model.encoder.forward_torchscript
+    model.encoder.forward_torchscript = lambda net_input: encode(without_trees(net_input))
+
+
+def require_same_facts(name: str, theirs: Any, ours: Any, data: str) -> None:
+    """Makes sure that a checkpoint's data and ours agree in an entry of :meth:`TreeTask.checkpoint_facts`."""
+    if not isinstance(ours, dict):
+        theirs, ours = {name: theirs}, {name: ours}
+    differing = []
+    for what, their_value, our_value in _differences(theirs, ours):
+        if isinstance(our_value, str) and what.startswith("--"):
+            raise DictionaryMismatchError(
+                f"a checkpoint was trained with {what} {their_value}, this is {what} {our_value}"
+            )
+        counted = isinstance(their_value, list) and isinstance(our_value, list) and len(their_value) != len(our_value)
+        differing.append(f"{what} ({len(their_value)}, not {len(our_value)})" if counted else what)
+    if differing:
+        raise DictionaryMismatchError(
+            f"a checkpoint was trained with other {', '.join(differing)} than those of {data}; use the folder that it "
+            "was trained on, or one that was preprocessed with its options and dictionaries (--srcdict, --tgtdict)"
+        )
+
+
+_FACT_NAMES = {"insertion_labels": "labels of the targets", "unary_chains": "--unary-chains"}
+
+
+def _differences(theirs: dict, ours: dict, side: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Facts that differ: name and both values. A fact that only one of them has counts if it is one of a side."""
+    for name in {**ours, **theirs}:
+        their_value, our_value = theirs.get(name), ours.get(name)
+        if isinstance(their_value, dict) or isinstance(our_value, dict):
+            yield from _differences(their_value or {}, our_value or {}, f" of the {name}")
+        elif their_value != our_value and (side or (name in theirs and name in ours)):
+            yield _FACT_NAMES.get(name, name) + side, their_value, our_value
+
+
+# fairseq reads the fields' types, so annotations are not postponed in this file.
+@dataclass
+class TreeTaskConfig(FairseqDataclass):
+    """The options of all tasks of this package."""
+
+    cpu_autocast: bool = option(False, "train and validate in bfloat16 on the CPU, as torch.autocast does")
+
+
+class TreeTask(FairseqTask):
+    """A task over a folder with a ``tree.json``; comes before fairseq's own task among the bases of a class."""
+
+    cfg: TreeTaskConfig
+    tree_inputs: tuple[str, ...] = ()
+    """Names of the trees in ``net_input``, and of what else collaters add; models get what they read of it."""
+
+    def __init__(self, cfg, *args, **kwargs):
+        super().__init__(cfg, *args, **kwargs)
+        if self.cfg.cpu_autocast and not has_fast_bfloat16():
+            logger.warning(
+                "this CPU has no AVX-512, so --cpu-autocast makes training several times slower: leave it out here"
+            )
+        self.trees_of_models: set[str] = set()  # names of those that the models built so far read
+
+    def folder_of(self, split: str, epoch: int) -> Path:
+        """The folder of a split in an epoch: with several folders, every epoch trains on another one."""
+        paths = utils.split_paths(self.cfg.data)
+        return Path(paths[(epoch - 1) % len(paths)] if split == self.cfg.train_subset else paths[0])
+
+    def get_batch_iterator(self, dataset, *args, epoch: int = 1, **kwargs):
+        """fairseq's iterator, with the same batches in a resumed run as in an unbroken one.
+
+        fairseq orders sentences of equal length by seed and epoch when it makes batches. An unbroken run makes them
+        once, in its first epoch; a resumed run would make other batches in the epoch that it begins with.
+        """
+        makes_batches_once = (
+            self.can_reuse_epoch_itr(dataset)
+            and len(utils.split_paths(self.cfg.data)) == 1
+            and not kwargs.get("disable_iterator_cache")
+            and not kwargs.get("update_epoch_batch_itr")
+        )
+        if not makes_batches_once or dataset in self.dataset_to_epoch_iter:
+            return super().get_batch_iterator(dataset, *args, epoch=epoch, **kwargs)
+        iterator = super().get_batch_iterator(dataset, *args, epoch=1, **kwargs)
+        iterator.epoch = max(epoch, 1)
+        dataset.set_epoch(epoch)
+        return iterator
+
+    def build_model(self, cfg, from_checkpoint: bool = False):
+        """Builds any architecture; trees that it does not read are dropped from its input."""
+        model = super().build_model(cfg, from_checkpoint)
+        if not from_checkpoint and hasattr(model, "refuse_unread_flags"):
+            model.refuse_unread_flags()  # a checkpoint may have the defaults of an earlier version
+        unread = set(self.tree_inputs).difference(trees_read(model))
+        if unread:
+            drop_trees(model, unread)
+        self.trees_of_models.update(set(self.tree_inputs) - unread)
+        return model
+
+    def checkpoint_facts(self) -> dict[str, Any]:
+        """The facts that models of the task depend on, for checkpoints; entries are values, or dicts of values."""
+        return {}
+
+    def state_dict(self) -> dict:
+        """The state of the task for a checkpoint."""
+        return {**super().state_dict(), **self.checkpoint_facts()}
+
+    def require_same_data(self, checkpoint: dict, fine_tuning: bool = False) -> None:
+        """Makes sure that a checkpoint's model was trained on data like this.
+
+        Args:
+            checkpoint: the state of the task in the checkpoint
+            fine_tuning: a new training starts from the checkpoint
+
+        Raises:
+            DictionaryMismatchError: labels differ, or the way in which trees are read
+        """
+        for name, ours in self.checkpoint_facts().items():
+            if name in checkpoint:
+                require_same_facts(name, checkpoint[name], ours, self.cfg.data)
+
+    def load_state_dict(self, state_dict: dict) -> None:
+        """Makes sure that a checkpoint, such as a member of an ensemble, was trained on data like this."""
+        self.require_same_data(state_dict)
+        facts = self.checkpoint_facts()
+        super().load_state_dict({name: value for name, value in state_dict.items() if name not in facts})
+
+    def train_step(self, sample, model, criterion, optimizer, update_num, ignore_grad=False):
+        """The stock step, which asks no device for padding; ``--cpu-autocast`` has a forward pass in bfloat16."""
+        tokens = sample.get("net_input", {}).get("src_tokens")
+        with contextlib.nullcontext() if tokens is None else padding_assumed(tokens):
+            return super().train_step(sample, model, self._autocast(criterion), optimizer, update_num, ignore_grad)
+
+    def valid_step(self, sample, model, criterion):
+        """The stock step, under ``--cpu-autocast`` in bfloat16."""
+        return super().valid_step(sample, model, self._autocast(criterion))
+
+    def _autocast(self, criterion):
+        if not self.cfg.cpu_autocast:
+            return criterion
+
+        def in_half_precision(*args, **kwargs):
+            # The backward pass of torch's fused attention on CPUs in bfloat16 is many times slower than its parts.
+            with torch.autocast("cpu", dtype=torch.bfloat16), sdpa_kernel(SDPBackend.MATH):
+                return criterion(*args, **kwargs)
+
+        return in_half_precision
