@@ -16,8 +16,8 @@ from tests.benchmarks.measuring import Settings, side_by_side
 from tests.benchmarks.reporting import Report, milliseconds
 from tests.benchmarks.translation_models import dictionary, stock_batch
 from tests.tree_positional.all_trees import Vocabulary
-from tree_fairseq.tasks.sides import SYMBOLS as SYMBOL_TREES
-from tree_fairseq.tasks.sides import Side
+from tree_fairseq.nn.modalities import SYMBOLS as SYMBOL_TREES
+from tree_fairseq.nn.modalities import Side
 from tree_fairseq.tree_positional import model  # noqa: F401  (registers the architectures)
 from tree_fairseq.tree_positional.search import StructuralGenerator
 from tree_fairseq.trees.symbols import BINARIZATIONS, TRAVERSALS

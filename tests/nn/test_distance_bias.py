@@ -16,8 +16,8 @@ from tree_fairseq.nn import distance_transformer  # noqa: F401  (registers the a
 from tree_fairseq.nn.common_ancestors import leaf_relations
 from tree_fairseq.nn.distance_bias import DistanceAttention, DistanceBias, DistanceBiasConfig, give_rows
 from tree_fairseq.nn.distances import BiasRows
+from tree_fairseq.nn.modalities import SYMBOLS, Side
 from tree_fairseq.nn.tree_batch import TreeBatch
-from tree_fairseq.tasks.sides import SYMBOLS, Side
 from tree_fairseq.tree_transformer.attention import INITIAL_ANCESTOR_BIAS
 from tree_fairseq.treeformer import model  # noqa: F401
 

@@ -10,7 +10,7 @@ from fairseq.data import Dictionary
 
 from tests.nn.tiny import build, dictionary
 from tests.tree_positional.symbol_batches import ENCODINGS, EOS, SymbolBatch
-from tree_fairseq.tasks import sides
+from tree_fairseq.nn import modalities
 from tree_fairseq.tasks.pair_dataset import collate_symbol_trees
 from tree_fairseq.tree_positional import model  # noqa: F401  (registers the architectures)
 from tree_fairseq.trees.symbols import SymbolEncoding
@@ -20,9 +20,9 @@ ARCH = "tree_positional_transformer_tiny"
 MODALITIES = [(True, True), (False, True), (True, False), (False, False)]
 
 
-def task_side(symbols) -> sides.Side:
+def task_side(symbols) -> modalities.Side:
     """A side of symbol trees; of a sequence where ``symbols`` is None."""
-    return sides.Side() if symbols is None else sides.Side(sides.SYMBOLS, symbols=symbols)
+    return modalities.Side() if symbols is None else modalities.Side(modalities.SYMBOLS, symbols=symbols)
 
 
 def random_tree(chance: random.Random, size: int) -> Tree:

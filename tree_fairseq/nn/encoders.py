@@ -24,11 +24,10 @@ from tree_fairseq.nn.distance_bias import (
     flags_of_tables,
     tree_tables,
 )
+from tree_fairseq.nn.modalities import CONSTITUENCY, SEQUENCE, SOURCE_LENGTHS, SYMBOLS, TREE_INPUTS, Side, source_side
 from tree_fairseq.nn.pretrained import PretrainedEncoder
 from tree_fairseq.nn.shared_memory import STATES, MemoryType
 from tree_fairseq.support.options import option
-from tree_fairseq.tasks.pair_dataset import SOURCE_LENGTHS
-from tree_fairseq.tasks.sides import CONSTITUENCY, SEQUENCE, SYMBOLS, TREE_INPUTS, Side, source_side
 
 _PREPROCESS = {
     CONSTITUENCY: "constituency trees: preprocess with --tree-parser, and use --task tree_translation or another "

@@ -22,11 +22,11 @@ from tree_fairseq.errors import InputError
 from tree_fairseq.nn.distance_bias import DistanceBiasConfig
 from tree_fairseq.nn.encoders import ENCODERS, encoder_of
 from tree_fairseq.nn.initial_embeddings import InitialEmbeddingsConfig
+from tree_fairseq.nn.modalities import SOURCE_INPUTS
 from tree_fairseq.nn.phrase_bias import missing_biases
 from tree_fairseq.nn.shared_memory import MemoryDecoder
 from tree_fairseq.nn.stock_weights import add_initial_weights
 from tree_fairseq.support.options import flag_of, given_flags, option, refuse_flags
-from tree_fairseq.tasks.sides import SOURCE_INPUTS
 
 logger = logging.getLogger(__name__)
 
@@ -123,7 +123,7 @@ class ExtendedTransformer(TransformerModelBase):
             src_tokens, src_lengths, prev_output_tokens: ``[B, N]``, ``[B]`` and ``[B, T]``
             previous_symbol_tree: parents and branches of ``prev_output_tokens``; None for sequences, or to compute them
             return_all_hiddens: keep every layer's states
-            **kwargs: trees of the source (:data:`tree_fairseq.tasks.sides.SOURCE_INPUTS`), and options of the decoder
+            **kwargs: trees of the source (:data:`tree_fairseq.nn.modalities.SOURCE_INPUTS`), and options of the decoder
         """
         trees = {name: kwargs.pop(name) for name in SOURCE_INPUTS if name in kwargs}
         encoder_out = self.read(src_tokens, src_lengths, return_all_hiddens=return_all_hiddens, **trees)

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from typing import Any, Union
 
 from tree_fairseq.errors import InputError, LeafMismatchError, ParserError, TreeFairseqError
-from tree_fairseq.new_text.input_lines import read_bracketed, split_sentences, unescape_entities
 from tree_fairseq.parsing.cache import ParseCache, ParseKeys
 from tree_fairseq.parsing.controls import degrade
+from tree_fairseq.parsing.input_lines import read_bracketed, split_sentences, unescape_entities
 from tree_fairseq.parsing.parsers import (
     FLAT_LABEL,
     FLAT_TAG,

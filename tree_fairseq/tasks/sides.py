@@ -7,55 +7,34 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable, Optional
+from typing import Any, Callable
 
 from fairseq.data import Dictionary
 from torch import Tensor
 
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.records import SymbolSideRecord
-from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary, SymbolTable
+from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary
 from tree_fairseq.data_bin.text_record import with_folder_model
 from tree_fairseq.data_bin.token_files import joined, side_prefixes
 from tree_fairseq.data_bin.tree_store import TreeStore, load_label_dictionary
 from tree_fairseq.errors import ArityMismatchError, DictionaryMismatchError, MissingTreesError
+from tree_fairseq.nn.modalities import CONSTITUENCY, SEQUENCE, SYMBOLS, Side
 from tree_fairseq.nn.tree_batch import TreeReader
 from tree_fairseq.parsing.line_parser import LineParser
-from tree_fairseq.tasks.pair_dataset import SOURCE_LENGTHS, NewLines, first_line_of
+from tree_fairseq.tasks.pair_dataset import NewLines, first_line_of
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.spans import encode
 from tree_fairseq.trees.symbols import tree_of_forest
 from tree_fairseq.trees.tree import Forest, Tree
 
-SEQUENCE, CONSTITUENCY, SYMBOLS = "sequence", "constituency", "symbols"
-
-TREE_INPUTS = {CONSTITUENCY: "source_spans", SYMBOLS: "source_symbol_tree"}
-"""Names of the trees of a source in ``net_input``, by modality."""
-
-SOURCE_INPUTS = (*TREE_INPUTS.values(), SOURCE_LENGTHS)
-"""Names of all that collaters add about a source to ``net_input``."""
-
 Encode = Callable[[str], str]
 """Tokeniser and subword segmentation of a line."""
 
 
-@dataclass(eq=False)
-class Side:
-    """A side of a pair. This one is a sequence, others are subclasses.
-
-    Attributes:
-        modality: ``sequence``, ``constituency`` or ``symbols``
-        dictionary: of the tokens
-        labels: dictionary of the labels of constituency trees
-        symbols: arity and branches of the symbols of symbol trees
-    """
-
-    modality: str = SEQUENCE
-    dictionary: Optional[Dictionary] = None
-    labels: Optional[Dictionary] = None
-    symbols: Optional[SymbolTable] = None
+class TaskSide(Side):
+    """A side of a folder of data. This one is a sequence; others are subclasses."""
 
     def check_files(self, folder: Path, split: str) -> None:
         """Makes sure that the files of a split are of this side, and whole."""
@@ -69,7 +48,7 @@ class Side:
         return {}
 
 
-class ParsedSide(Side):
+class ParsedSide(TaskSide):
     """A side of a folder, parsed as the options of its record say; without options its lines were trees."""
 
     def __init__(self, cfg, folder: Path, lang: str, record: Any, **side: Any):
@@ -206,7 +185,7 @@ def symbol_dictionary(record: SymbolSideRecord, dictionary: Dictionary) -> Symbo
     return SymbolDictionary(dictionary, record.encoding, notation_named(record.notation))
 
 
-def load_side(cfg, folder: Path, lang: str, dictionary: Dictionary, modalities: Sequence[str]) -> Side:
+def load_side(cfg, folder: Path, lang: str, dictionary: Dictionary, modalities: Sequence[str]) -> TaskSide:
     """A side of a task's first folder, in the first of the modalities that the folder holds."""
     manifest = Manifest.load(folder)
     for modality in modalities:
@@ -215,21 +194,6 @@ def load_side(cfg, folder: Path, lang: str, dictionary: Dictionary, modalities: 
         if modality == CONSTITUENCY and lang in manifest.sides:
             return ConstituencySide(cfg, folder, lang, dictionary)
         if modality == SEQUENCE:
-            return Side(dictionary=dictionary)
+            return TaskSide(dictionary=dictionary)
     # The manifest's error says what is missing.
     return ConstituencySide(cfg, folder, lang, dictionary)
-
-
-def has_modalities(task) -> bool:
-    """Whether a task declares modalities of its sides; fairseq's own tasks do not."""
-    return hasattr(task, "source_side")
-
-
-def source_side(task) -> Side:
-    """The source of a task; a sequence if the task declares nothing else."""
-    return getattr(task, "source_side", Side())
-
-
-def target_side(task) -> Side:
-    """The target of a task; a sequence if the task declares nothing else."""
-    return getattr(task, "target_side", Side())

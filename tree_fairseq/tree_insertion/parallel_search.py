@@ -22,8 +22,8 @@ from fairseq import utils
 from torch import Tensor
 
 from tree_fairseq.errors import StructuralSearchError
+from tree_fairseq.nn.modalities import TREE_INPUTS
 from tree_fairseq.support.options import refuse_flags
-from tree_fairseq.tasks.sides import TREE_INPUTS
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
 
 logger = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from fairseq.data import data_utils
 from torch import Tensor
 
 from tree_fairseq.errors import DictionaryMismatchError, InputError
-from tree_fairseq.tasks.sides import TREE_INPUTS
+from tree_fairseq.nn.modalities import TREE_INPUTS
 from tree_fairseq.tree_insertion.sequence_models import LeftToRightModel
 
 _ADVICE = "give a checkpoint of --task tree_insertion --arch insertion_left_to_right"

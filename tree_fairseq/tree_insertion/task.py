@@ -19,10 +19,10 @@ from tree_fairseq.errors import (
     StructuralSearchError,
     SymbolTreeError,
 )
+from tree_fairseq.nn.modalities import CONSTITUENCY, SEQUENCE, SYMBOLS
 from tree_fairseq.repairs.compat import print_after
 from tree_fairseq.support.options import given_flags, refuse_flags
 from tree_fairseq.tasks.generating import ValidationAccuracyTask, print_brackets
-from tree_fairseq.tasks.sides import CONSTITUENCY, SEQUENCE, SYMBOLS
 from tree_fairseq.tasks.translation import TranslationWithTreesTask
 from tree_fairseq.tree_insertion import INVALID, PARTIAL, UNFINISHED
 from tree_fairseq.tree_insertion.criterion import SlotKlDivergence

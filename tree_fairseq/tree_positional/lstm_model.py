@@ -20,10 +20,9 @@ from tree_fairseq.errors import InputError, MissingTreesError
 from tree_fairseq.nn.encoders import EncoderType, register_encoder
 from tree_fairseq.nn.extended_transformer import set_defaults
 from tree_fairseq.nn.initial_embeddings import InitialEmbeddingsConfig
+from tree_fairseq.nn.modalities import SEQUENCE, SOURCE_LENGTHS, SYMBOLS, source_side, target_side
 from tree_fairseq.nn.tree_lstm import MAX_POSITIONS, TreeLSTM
 from tree_fairseq.support.options import option
-from tree_fairseq.tasks.pair_dataset import SOURCE_LENGTHS
-from tree_fairseq.tasks.sides import SEQUENCE, SYMBOLS, source_side, target_side
 from tree_fairseq.tree_positional.lstm_decoder import TreeToTreeLSTMDecoder
 
 

@@ -12,8 +12,8 @@ from tree_fairseq.nn.distance_bias import DistanceBiasConfig, DistanceBiasedEnco
 from tree_fairseq.nn.distance_transformer import DistanceBiasTransformer
 from tree_fairseq.nn.encoders import EncoderType, register_encoder
 from tree_fairseq.nn.extended_transformer import EncoderChoiceTransformer, register_architectures
+from tree_fairseq.nn.modalities import SEQUENCE, SYMBOLS, has_modalities, target_side
 from tree_fairseq.support.options import given_flags, option, refuse_flags
-from tree_fairseq.tasks.sides import SEQUENCE, SYMBOLS, has_modalities, target_side
 from tree_fairseq.tree_positional.decoder import TreePositionalDecoder
 from tree_fairseq.tree_positional.factored_symbols import FactoredEmbedding, has_arities
 from tree_fairseq.tree_positional.positions import TreePositions, TreePositionsConfig, paths_of_batch

@@ -10,9 +10,9 @@ from fairseq.tasks import register_task
 
 from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary, load_grammar
 from tree_fairseq.errors import DataFolderError, MissingTreesError
+from tree_fairseq.nn.modalities import CONSTITUENCY, SEQUENCE, SYMBOLS
 from tree_fairseq.support.options import option
 from tree_fairseq.tasks.generating import ValidationAccuracyConfig, ValidationAccuracyTask, print_brackets
-from tree_fairseq.tasks.sides import CONSTITUENCY, SEQUENCE, SYMBOLS
 from tree_fairseq.tasks.translation import TranslationWithTreesConfig, TranslationWithTreesTask
 from tree_fairseq.tree_positional.search import StructuralGenerator
 

@@ -13,12 +13,12 @@ from tree_fairseq.nn.common_ancestors import leaf_relations
 from tree_fairseq.nn.distance_bias import DistanceBiasConfig, give_rows, tree_tables
 from tree_fairseq.nn.encoders import EncoderType, register_encoder
 from tree_fairseq.nn.extended_transformer import ExtendedTransformer, register_architectures
+from tree_fairseq.nn.modalities import CONSTITUENCY
 from tree_fairseq.nn.phrase_bias import PhraseBiasConfig
 from tree_fairseq.nn.shared_memory import with_rows_moved
 from tree_fairseq.nn.stock_weights import add_initial_weights, built_aside, built_in_place
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.support.options import given_flags, option, refuse_flags
-from tree_fairseq.tasks.sides import CONSTITUENCY
 from tree_fairseq.tree_transformer.accumulation import AccumulationConfig
 from tree_fairseq.tree_transformer.attention import TREE_MEMORY, TreeSelfAttention
 from tree_fairseq.tree_transformer.tree_structure import TreeStructure

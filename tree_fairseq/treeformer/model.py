@@ -11,10 +11,10 @@ from tree_fairseq.errors import InputError
 from tree_fairseq.nn.distance_bias import DistanceBiasConfig, DistanceBiasedEncoder, flags_of_tables, tree_tables
 from tree_fairseq.nn.encoders import EncoderType, register_encoder
 from tree_fairseq.nn.extended_transformer import ExtendedTransformer, register_architectures
+from tree_fairseq.nn.modalities import SEQUENCE
 from tree_fairseq.nn.phrase_bias import PhraseBiasConfig
 from tree_fairseq.nn.shared_memory import MemoryType, with_rows_moved
 from tree_fairseq.nn.stock_weights import built_aside
-from tree_fairseq.tasks.sides import SEQUENCE
 from tree_fairseq.treeformer.cells import ChartCells, ChartCrossAttention
 from tree_fairseq.treeformer.chart import Chart, ChartConfig
 
