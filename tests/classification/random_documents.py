@@ -12,7 +12,7 @@ from torch.nn import functional
 from tests.nn.tiny import random_tree
 from tree_fairseq.nn.tree_batch import NodeArrays, collate_trees
 
-PAD, BOS, SYMBOLS = 1, 0, 9
+PAD, SYMBOLS = 1, 9
 
 
 def lengths(max_documents: int = 3, max_sentences: int = 4, max_leaves: int = 6):
@@ -70,34 +70,29 @@ class Documents:
             tokens[row, : len(text)] = torch.from_numpy(text)
         return tokens
 
-    def forests(self, super_root: bool) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
-        """``[B, N]`` leaves and the collated trees of whole documents, a super-root last among the nodes."""
+    def forests(self) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+        """``[B, N]`` leaves and the collated trees of whole documents."""
         trees = []
         for document in self.documents:
             columns, offset = [], 0
             for tokens, tree in document:
-                columns += zip(tree.label, tree.start + offset, tree.end + offset, tree.depth + int(super_root))
+                columns += zip(tree.label, tree.start + offset, tree.end + offset, tree.depth)
                 offset += len(tokens)
-            if super_root:
-                columns.append((BOS, 0, offset, 0))
             trees.append(NodeArrays(*np.array(columns, np.int32).reshape(-1, 4).T))
         texts = [np.concatenate([tokens for tokens, _ in document]) for document in self.documents]
         return self._stack(texts), collate_trees(trees, PAD)
 
-    def pairs(self, super_root: bool) -> torch.Tensor:
+    def pairs(self) -> torch.Tensor:
         """Which position of which row is which position of which document, ``[4, positions]``.
 
-        Leaves count from 0, nodes from N of the rows or of the documents; a super-root follows all nodes of the rows.
+        Leaves count from 0, nodes from N of the rows or of the documents.
         """
-        row_leaves, (text, _) = self.rows["tokens"].size(1), self.forests(super_root)
-        super_position = row_leaves + self.rows["label"].size(1)
+        row_leaves, (text, _) = self.rows["tokens"].size(1), self.forests()
         found, row = [], 0
         for b, document in enumerate(self.documents):
-            first_row, leaf, node = row, 0, text.size(1)
+            leaf, node = 0, text.size(1)
             for tokens, tree in document:
                 found += [(j, row, leaf + j, b) for j in range(len(tokens))]
                 found += [(row_leaves + i, row, node + i, b) for i in range(len(tree))]
                 leaf, node, row = leaf + len(tokens), node + len(tree), row + 1
-            if super_root:
-                found.append((super_position, first_row, node, b))
         return torch.tensor(found).T

@@ -6,10 +6,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.nn.tree_rows import BOS, PAD, collate_documents, row_trees
+from tests.nn.tree_rows import PAD, collate_documents, row_trees
 from tree_fairseq.classification.tree_lstm_classifier import BinaryBranches
 from tree_fairseq.nn.tree_batch import TreeBatch
-from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.tree import INTERMEDIATE, Tree, binarize
 
 
@@ -64,26 +63,3 @@ def test_columns_are_leaves_then_nodes_then_intermediate_nodes():
     assert binary.mask[0].nonzero().squeeze(1).tolist() == [*range(7), 7 + 3, 7 + 6]
     assert binary.parents[0].tolist() == [5, 6, 6, 10, 10, -1, 13, -1, -1, -1, 13, -1, -1, 5]
     assert binary.branches[0].tolist() == [0, 0, 1, 0, 1, -1, 0, -1, -1, -1, 1, -1, -1, 1]
-
-
-@settings(max_examples=40, deadline=None)
-@given(documents=st.lists(st.lists(row_trees(5), min_size=1, max_size=5), min_size=1, max_size=3))
-def test_super_roots_are_binarised_as_any_node(documents):
-    rows = collate_documents(documents)
-    binary = BinaryBranches.of(view(rows))
-    joined = binary.under_super_roots(rows["document"])
-    labels = []
-    for row, columns in enumerate(column_labels(rows, binary)):
-        first = row == 0 or rows["document"][row] != rows["document"][row - 1]
-        labels += [*columns, str(BOS) if first else INTERMEDIATE + str(BOS)]
-    assert joined.parents.shape == joined.branches.shape == joined.mask.shape == (1, len(labels))
-    assert len(joined.root) == len(documents)
-    parents, branches = joined.parents[0].tolist(), joined.branches[0].tolist()
-    sizes = []
-    for root, document in zip_equal(joined.root.tolist(), documents):
-        expected = binarize(Tree(str(BOS), document))
-        assert parents[root] == -1
-        assert tree_below(root, labels, parents, branches) == expected
-        sizes.append(len(list(expected.preorder())))
-    assert joined.mask.sum() == sum(sizes)
-    assert (joined.parents >= 0).sum() == sum(sizes) - len(documents)

@@ -24,7 +24,7 @@ DOCUMENTS = [
 
 def variants(*architectures: str):
     """Architectures with the ways in which a task wants documents to be read."""
-    roots = {arch: ("first", "mean", "super") if arch in TREE_ARCHITECTURES else ("first",) for arch in architectures}
+    roots = {arch: ("first", "mean") if arch in TREE_ARCHITECTURES else ("first",) for arch in architectures}
     return pytest.mark.parametrize(
         "arch, document_root", [(arch, root) for arch in architectures for root in roots[arch]]
     )

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.classification.random_documents import PAD, Documents, lengths
-from tree_fairseq.classification.document_structure import DocumentStructure
+from tree_fairseq.classification.document_structure import DocumentStructure, document_sizes
 from tree_fairseq.classification.tree_transformer_classifier import DocumentAttention
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.tree_transformer.accumulation import AccumulationConfig
@@ -45,21 +45,16 @@ def trees_of(
     return batch, TreeStructure.build(batch, count_leaf, not config.no_subtree_mask, dtype)
 
 
-def structure_of(
-    documents: Documents, config: AccumulationConfig, super_root: bool, join_leaves: bool, dtype=torch.double
-):
+def structure_of(documents: Documents, config: AccumulationConfig, dtype=torch.double):
     batch, rows = trees_of(documents.rows["tokens"], documents.rows, config, dtype)
-    options = {
-        "mask_subtrees": not config.no_subtree_mask,
-        "count_leaf": config.accumulation_denominator == "with-leaf",
-    }
-    return DocumentStructure.build(batch, rows, documents.document, super_root, join_leaves, **options)
+    sizes = document_sizes(documents.rows, PAD)
+    return DocumentStructure.build(batch, rows, documents.document, sizes, not config.no_subtree_mask)
 
 
-def as_rows(states: torch.Tensor, documents: Documents, super_root: bool) -> torch.Tensor:
+def as_rows(states: torch.Tensor, documents: Documents) -> torch.Tensor:
     """States of whole documents ``[S, B, D]`` as those of rows, with noise at padding."""
-    position, row, column, document = documents.pairs(super_root)
-    num_positions = documents.rows["tokens"].size(1) + documents.rows["label"].size(1) + int(super_root)
+    position, row, column, document = documents.pairs()
+    num_positions = documents.rows["tokens"].size(1) + documents.rows["label"].size(1)
     noise = torch.randn(num_positions, len(documents.document), WIDTH, dtype=states.dtype)
     return noise.index_put((position, row), states[column, document])
 
@@ -72,61 +67,40 @@ def assert_equal_with_gradients(fast, slow, inputs):
         torch.testing.assert_close(left, right, rtol=1e-8, atol=1e-10)
 
 
-@pytest.mark.parametrize("super_root", [False, True])
 @pytest.mark.parametrize("config", CONFIGS)
 @SETTINGS
 @given(sizes=lengths(), seed=st.integers(0, 99), extra=st.integers(0, 2))
-def test_documents_of_rows_equal_documents_as_forests(config, super_root, sizes, seed, extra):
+def test_documents_of_rows_equal_documents_as_forests(config, sizes, seed, extra):
     documents, module = Documents(sizes, seed, extra), attention(config, seed)
-    text, forest = documents.forests(super_root)
+    text, forest = documents.forests()
     _, dense = trees_of(text, forest, config)
     states = torch.randn(
         text.size(1) + forest["label"].size(1), len(text), WIDTH, dtype=torch.double, requires_grad=True
     )
-    position, row, column, document = documents.pairs(super_root)
-    structure = structure_of(documents, config, super_root, join_leaves=True)
-    output, weights = module(as_rows(states, documents, super_root), None, None, structure)
+    position, row, column, document = documents.pairs()
+    structure = structure_of(documents, config)
+    output, weights = module(as_rows(states, documents), None, None, structure)
     assert weights is None
     expected, _ = module(states, None, None, dense)
     assert_equal_with_gradients(output[position, row], expected[column, document], [states, *module.parameters()])
 
 
-@pytest.mark.parametrize("config", CONFIGS)
-@SETTINGS
-@given(sizes=lengths(), seed=st.integers(0, 99))
-def test_sentences_alone_below_a_super_root(config, sizes, seed):
-    """Rows are as if they were alone, and the super-root is as if they were not."""
-    documents, module = Documents(sizes, seed), attention(config, seed)
-    num_positions = documents.rows["tokens"].size(1) + documents.rows["label"].size(1)
-    states = torch.randn(num_positions + 1, len(documents.document), WIDTH, dtype=torch.double, requires_grad=True)
-    structure = structure_of(documents, config, super_root=True, join_leaves=False)
-    output, _ = module(states, None, None, structure)
-    alone, _ = module(states[:-1], None, None, structure.rows)
-    real = ~structure.rows.padding.T
-    joined, _ = module(states, None, None, structure_of(documents, config, super_root=True, join_leaves=True))
-    first_row = structure.super_roots.first_row
-    fast = torch.cat([output[:-1][real], output[-1, first_row]])
-    slow = torch.cat([alone[real], joined[-1, first_row]])
-    assert_equal_with_gradients(fast, slow, [states, *module.parameters()])
-
-
-@pytest.mark.parametrize("super_root, join_leaves", [(False, True), (True, False), (True, True)])
 @SETTINGS
 @given(sizes=lengths(), mates=lengths(), seed=st.integers(0, 99), extra=st.integers(0, 2))
-def test_padding_and_batch_mates_change_nothing(super_root, join_leaves, sizes, mates, seed, extra):
+def test_padding_and_batch_mates_change_nothing(sizes, mates, seed, extra):
     module, config = attention(seed=seed), AccumulationConfig()
     own = Documents(sizes[:1], seed)
     batch = Documents([*sizes[:1], *mates], seed, extra)
-    text, forest = own.forests(super_root)
+    text, forest = own.forests()
     states = torch.randn(text.size(1) + forest["label"].size(1), 1, WIDTH, dtype=torch.double)
     outputs = []
     for documents in (own, batch):
-        position, row, column, document = documents.pairs(super_root)
+        position, row, column, document = documents.pairs()
         ours = document == 0
-        num_positions = documents.rows["tokens"].size(1) + documents.rows["label"].size(1) + int(super_root)
+        num_positions = documents.rows["tokens"].size(1) + documents.rows["label"].size(1)
         mixed = torch.randn(num_positions, len(documents.document), WIDTH, dtype=torch.double)
-        mixed[position[ours], row[ours]] = states[own.pairs(super_root)[2], 0]
-        output, _ = module(mixed, None, None, structure_of(documents, config, super_root, join_leaves))
+        mixed[position[ours], row[ours]] = states[own.pairs()[2], 0]
+        output, _ = module(mixed, None, None, structure_of(documents, config))
         outputs.append(output[position[ours], row[ours]])
     torch.testing.assert_close(*outputs)
 
@@ -134,7 +108,7 @@ def test_padding_and_batch_mates_change_nothing(super_root, join_leaves, sizes, 
 def test_gradients_do_not_leak_between_documents_or_from_padding():
     documents = Documents([[3, 1], [5, 2, 4]], extra=1)
     module = attention()
-    structure = structure_of(documents, AccumulationConfig(), super_root=True, join_leaves=True)
+    structure = structure_of(documents, AccumulationConfig())
     states = torch.randn(*structure.padding.T.shape, WIDTH, dtype=torch.double, requires_grad=True)
     output, _ = module(states, None, None, structure)
     for document in (0, 1):
@@ -149,7 +123,7 @@ def test_single_sentences_are_documents_too():
     documents, module = Documents([[4], [1], [6]]), attention()
     _, rows = trees_of(documents.rows["tokens"], documents.rows, AccumulationConfig())
     states = torch.randn(*rows.padding.T.shape, WIDTH, dtype=torch.double)
-    structure = structure_of(documents, AccumulationConfig(), super_root=False, join_leaves=True)
+    structure = structure_of(documents, AccumulationConfig())
     expected, _ = module(states, None, None, rows)
     output, _ = module(states, None, None, structure)
     real = ~rows.padding.T
@@ -158,10 +132,9 @@ def test_single_sentences_are_documents_too():
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
 @pytest.mark.parametrize("sizes", [[[1]], [[1, 1], [5]], [[2, 7, 1], [1]]])
-@pytest.mark.parametrize("super_root", [False, True])
-def test_rows_of_padding_stay_finite(dtype, sizes, super_root):
+def test_rows_of_padding_stay_finite(dtype, sizes):
     module = attention().to(dtype).train()
-    structure = structure_of(Documents(sizes, extra=2), AccumulationConfig(), super_root, True, torch.float32)
+    structure = structure_of(Documents(sizes, extra=2), AccumulationConfig(), torch.float32)
     states = torch.randn(*structure.padding.T.shape, WIDTH, dtype=dtype, requires_grad=True)
     output, _ = module(states, None, None, structure)
     assert output.dtype == dtype and torch.isfinite(output).all()
@@ -185,15 +158,14 @@ class LargestTensor(TorchDispatchMode):
         return result
 
 
-@pytest.mark.parametrize("super_root, join_leaves", [(False, True), (True, False), (True, True)])
-def test_no_tensor_grows_faster_than_the_document(super_root, join_leaves):
+def test_no_tensor_grows_faster_than_the_document():
     """Forward and backward; a tensor of all nodes by all leaves, or by all nodes, would grow fourfold."""
     module, largest = attention(), []
     for sentences in (20, 40):
         documents = Documents([[7] * sentences], nodes=6)
-        states = torch.randn(7 + 6 + int(super_root), sentences, WIDTH, dtype=torch.double, requires_grad=True)
+        states = torch.randn(7 + 6, sentences, WIDTH, dtype=torch.double, requires_grad=True)
         with LargestTensor() as watched:
-            structure = structure_of(documents, AccumulationConfig(), super_root, join_leaves)
+            structure = structure_of(documents, AccumulationConfig())
             output, _ = module(states, None, None, structure)
             output.sum().backward()
         largest.append(watched.elements)

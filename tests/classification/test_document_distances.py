@@ -11,7 +11,7 @@ from tests.classification.documents import build_classifier, class_task, inputs_
 from tests.classification.random_documents import PAD, Documents, lengths
 from tests.nn.tiny import build
 from tree_fairseq.classification import treeformer_classifier  # noqa: F401  (registers the architectures)
-from tree_fairseq.classification.document_distances import text_rows
+from tree_fairseq.classification.document_structure import text_rows
 from tree_fairseq.errors import InputError, MissingTreesError
 from tree_fairseq.nn import biased_attention
 from tree_fairseq.nn.common_ancestors import leaf_relations
@@ -35,7 +35,7 @@ def filled(arch: str, *flags: str):
 @given(sizes=lengths(), seed=st.integers(0, 99), extra=st.integers(0, 2))
 def test_documents_are_forests(sizes, seed, extra):
     documents = Documents(sizes, seed, extra)
-    text, forest = documents.forests(False)
+    text, forest = documents.forests()
     expected = leaf_relations(TABLES, TreeBatch.from_net_input(forest, text, PAD), 4, PAD)
     real = text.ne(PAD)
     pairs = real.unsqueeze(1) & real.unsqueeze(2)

@@ -17,7 +17,7 @@ TASK = tiny_task()
 SIZES = ([5, 1, 3], [1, 4], [6], [1], [2, 2, 1, 7])  # among them a document and first sentences of one leaf
 FLAGS = ([], ["--no-subtree-mask"], ["--vertical-embedding", "root-depth", "--accumulation-denominator", "nodes-only"])
 DISTANCES = ["--distance-bias", "both", "--max-distance", "5", "--ancestor-bias", "both"]
-MODES = [(leaf_attention, root) for leaf_attention in ("document", "sentence") for root in ("first", "super")]
+MODES = [(leaf_attention, root) for leaf_attention in ("document", "sentence") for root in ("first", "mean")]
 
 
 def build(leaf_attention: str, document_root: str, *flags: str, kind=DocumentEncoder):
@@ -36,7 +36,7 @@ def build(leaf_attention: str, document_root: str, *flags: str, kind=DocumentEnc
 
 def real_states(states: DocumentStates, documents: Documents) -> torch.Tensor:
     """Of all leaves and nodes that are no padding: ``[positions, D]``."""
-    position, row, _, _ = documents.pairs(super_root=False)
+    position, row, _, _ = documents.pairs()
     return torch.cat([states.leaves, states.nodes], dim=1)[row, position]
 
 
@@ -51,28 +51,16 @@ def assert_equal_with_gradients(fast, slow, fast_encoder, slow_encoder):
         torch.testing.assert_close(left, right, rtol=1e-7, atol=1e-9, msg=lambda text, name=name: f"{name}: {text}")
 
 
-@pytest.mark.parametrize(
-    "document_root, flags",
-    # A super-root would join the trees of the forest, whose sentences have no path between them in a document.
-    [
-        *((root, flags) for root in ("first", "super") for flags in FLAGS),
-        ("first", DISTANCES),
-        ("super", DISTANCES[:1] + ["linear"]),
-    ],
-)
-def test_leaves_that_see_documents_make_forests_of_them(document_root, flags):
+@pytest.mark.parametrize("flags", [*FLAGS, DISTANCES])
+def test_leaves_that_see_documents_make_forests_of_them(flags):
     documents = Documents(SIZES, extra=1)
-    encoder = build("document", document_root, *flags)
-    dense_encoder = build("document", document_root, *flags, kind=TreeTransformerEncoder)
-    super_root = document_root == "super"
-    text, forest = documents.forests(super_root)
+    encoder = build("document", "first", *flags)
+    dense_encoder = build("document", "first", *flags, kind=TreeTransformerEncoder)
+    text, forest = documents.forests()
     dense = dense_encoder(text, source_spans=forest)["encoder_out"][0]
     states = encoder(documents.rows)
-    _, _, column, document = documents.pairs(super_root=False)
-    if super_root:
-        root_column = text.size(1) + (forest["end"] > forest["start"]).sum(1) - 1  # the last node
-    else:
-        root_column = torch.tensor([text.size(1) if sentences[0] > 1 else 0 for sentences in SIZES])
+    _, _, column, document = documents.pairs()
+    root_column = torch.tensor([text.size(1) if sentences[0] > 1 else 0 for sentences in SIZES])
     slow = torch.cat([dense[column, document], dense[root_column, torch.arange(len(SIZES))]])
     assert_equal_with_gradients(torch.cat([real_states(states, documents), states.roots]), slow, encoder, dense_encoder)
 
@@ -108,7 +96,7 @@ def test_padding_and_batch_mates_change_nothing(leaf_attention, document_root):
         mine = DocumentStates(
             batch.leaves[rows, : states.leaves.size(1)], batch.nodes[rows, : states.nodes.size(1)], batch.roots
         )
-        position, row, _, _ = own.pairs(super_root=False)
+        position, row, _, _ = own.pairs()
         torch.testing.assert_close(torch.cat(mine[:2], dim=1)[row, position], real_states(states, own))
         first += len(sentences)
 
@@ -120,7 +108,7 @@ def test_what_a_root_depends_on(leaf_attention, document_root):
     root = encoder(documents.rows).roots
     documents.rows["tokens"][2, 1] += 1
     changed = not torch.allclose(encoder(documents.rows).roots, root, atol=1e-6)
-    assert changed == (document_root == "super" or leaf_attention == "document")
+    assert changed == (document_root == "mean" or leaf_attention == "document")
 
 
 @pytest.mark.parametrize("leaf_attention", ["document", "sentence"])
@@ -143,14 +131,6 @@ def test_documents_of_single_leaves_have_no_node():
         states = build(*mode)(documents.rows)
         assert states.nodes.shape == (3, 0, 64) and states.roots.shape == (2, 64)
         assert torch.isfinite(states.roots).all()
-
-
-def test_the_super_root_is_embedded_as_the_beginning_of_a_sentence():
-    documents = Documents([[4, 2]])
-    for document_root, is_read in (("first", False), ("super", True)):
-        encoder = build("sentence", document_root)
-        encoder(documents.rows).roots[:, 0].sum().backward()
-        assert bool(encoder.embed_labels.weight.grad[TASK.label_dictionary.bos()].any()) == is_read
 
 
 @pytest.mark.parametrize("leaf_attention, document_root", MODES)
@@ -181,14 +161,13 @@ def test_learned_positions_are_learned_from_the_start_of_the_document():
 @pytest.mark.parametrize(
     "flags", [["--no-token-positional-embeddings"], ["--layernorm-embedding", "--encoder-normalize-before"]]
 )
-@pytest.mark.parametrize("document_root", ["first", "super"])
-def test_options_of_fairseq(document_root, flags):
+def test_options_of_fairseq(flags):
     documents = Documents(SIZES)
-    encoder = build("document", document_root, *flags)
-    dense_encoder = build("document", document_root, *flags, kind=TreeTransformerEncoder)
-    text, forest = documents.forests(document_root == "super")
+    encoder = build("document", "first", *flags)
+    dense_encoder = build("document", "first", *flags, kind=TreeTransformerEncoder)
+    text, forest = documents.forests()
     dense = dense_encoder(text, source_spans=forest)["encoder_out"][0]
-    _, _, column, document = documents.pairs(super_root=False)
+    _, _, column, document = documents.pairs()
     torch.testing.assert_close(real_states(encoder(documents.rows), documents), dense[column, document])
 
 

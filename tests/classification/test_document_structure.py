@@ -28,7 +28,7 @@ def test_real_positions_follow_one_another(documents, seed):
     expected = [[] for _ in documents]
     for r, row in enumerate(rows):
         for p in (p for p, real in enumerate(row) if real):
-            assert placement.column[r, p] == len(expected[document[r]])
+            assert placement.target[p, r] == document[r] * width + len(expected[document[r]])
             expected[document[r]].append(states[p, r])
     width = max(map(len, expected))
     assert laid_out.shape == (len(documents), width, 2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,7 +9,7 @@ from torch import Tensor
 
 from tests.classification.documents import assert_gradients_equal, build_classifier, inputs_of
 from tests.nn.direct_tree_lstm import direct_tree_lstm
-from tests.nn.tree_rows import BOS, PAD, collate_documents, row_trees
+from tests.nn.tree_rows import PAD, collate_documents, row_trees
 from tree_fairseq.trees.tree import INTERMEDIATE, Tree, binarize
 
 ARCH = "tree_lstm_classifier_tiny"
@@ -44,11 +43,8 @@ def direct_logits(model, documents: list[list[Tree]], document_root: str) -> tup
     roots, nodes, leaves = [], [], []
     for document in documents:
         trees = [direct_states(model, binarize(tree)) for tree in document]
-        if document_root == "super":
-            whole = direct_states(model, binarize(Tree(str(BOS), document)))[0][1]
-        else:
-            own = [states[0][1] for states in trees]
-            whole = own[0] if document_root == "first" else sum(own) / len(own)
+        own = [states[0][1] for states in trees]
+        whole = own[0] if document_root == "first" else sum(own) / len(own)
         roots.append(linear.weight @ whole + linear.bias)
         for states in trees:
             scores = [
@@ -62,7 +58,7 @@ def direct_logits(model, documents: list[list[Tree]], document_root: str) -> tup
 @settings(max_examples=15, deadline=None)
 @given(
     documents=st.lists(st.lists(row_trees(6), min_size=1, max_size=4), min_size=1, max_size=3),
-    document_root=st.sampled_from(["first", "mean", "super"]),
+    document_root=st.sampled_from(["first", "mean"]),
     extra=st.integers(0, 2),
 )
 def test_it_is_the_recursion_of_the_paper(documents, document_root, extra):
@@ -77,10 +73,8 @@ def test_it_is_the_recursion_of_the_paper(documents, document_root, extra):
     assert_gradients_equal(model, found, expected)
 
 
-@pytest.mark.parametrize("document_root", ["first", "super"])
-def test_long_documents(document_root):
-    """The super-root's chain is as long as the document has sentences: no recursion."""
-    model = build_classifier(ARCH, document_root=document_root)
+def test_long_documents():
+    model = build_classifier(ARCH, document_root="mean")
     sentence = Tree("4", [Tree("5"), Tree("6"), Tree("7")])
     rows = collate_documents([[sentence] * 1100, [sentence]])
     assert model(**inputs_of(model, rows))["logits"].isfinite().all()
@@ -89,7 +83,7 @@ def test_long_documents(document_root):
 def test_documents_are_read_at_their_root():
     """Later sentences matter if the document is read at all of its sentences."""
     one, two = (Tree("4", [Tree(word), Tree("6")]) for word in "57")
-    for document_root, equal in (("first", True), ("mean", False), ("super", False)):
+    for document_root, equal in (("first", True), ("mean", False)):
         model = build_classifier(ARCH, document_root=document_root)
         left, right = (
             model(**inputs_of(model, collate_documents([[one, one, tree]])))["logits"] for tree in (one, two)

@@ -227,9 +227,9 @@ def test_a_resumed_run_ends_as_an_unbroken_one(data, tmp_path):
     assert figures(rest)["confusion"] == figures(whole)["confusion"]
 
 
-def test_documents_are_read_at_a_node_above_their_roots(texts, data, tmp_path):
+def test_documents_are_read_at_the_mean_of_their_roots(texts, data, tmp_path):
     lines = lines_to_classify(texts, "documents")
-    train(data["documents"], tmp_path, "--document-root", "super")
+    train(data["documents"], tmp_path, "--document-root", "mean")
     # The model's own choice needs no flag, as everything in a checkpoint.
     found = in_order(generate(data["documents"], tmp_path / "checkpoint_best.pt"))
     model = hub.from_pretrained(tmp_path, data_name_or_path=data["documents"])

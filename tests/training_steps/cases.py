@@ -106,7 +106,7 @@ def _cases(folder: str, arch: str, variants: dict[str, tuple[str, ...]], flags: 
 
 _STOCK = tuple(map(str, STOCK_SIZES))
 _DISTANCES = ("--distance-bias", "both", "--ancestor-bias", "both")
-_ROOTS = {name: ("--document-root", name) for name in ("first", "mean", "super")}
+_ROOTS = {name: ("--document-root", name) for name in ("first", "mean")}
 CASES = [
     *_cases("translation", "transformer", {"": _STOCK, "other task": ("--task", "autocast_translation", *_STOCK)}),
     *_cases("translation", "lstm", {"": ()}),

@@ -63,10 +63,10 @@ class ClassifierConfig(InitialEmbeddingsConfig):
 class TreeReadoutConfig(ClassifierConfig):
     """Options of models that read trees."""
 
-    document_root: ChoiceEnum(["first", "mean", "super"]) = option(
+    document_root: ChoiceEnum(["first", "mean"]) = option(
         "first",
-        "where a document of several sentences is read: at the root of its first sentence, at the mean of "
-        "the roots of all, or at a node above all roots",
+        "where a document of several sentences is read: at the root of its first sentence, or at the mean of "
+        "the roots of all",
     )
 
 
@@ -167,6 +167,8 @@ def pool_roots(roots: Tensor, document: Tensor, document_root: str, num_document
     if document_root == "first":
         numbers = torch.arange(num_documents, device=document.device)
         return roots.index_select(0, torch.searchsorted(document, numbers))
+    if document_root != "mean":
+        raise InputError(f"--document-root {document_root} is not known; give first or mean")
     exact = roots.to(torch.promote_types(roots.dtype, torch.float32))
     sums = exact.new_zeros(num_documents, roots.size(1)).index_add(0, document, exact)
     counts = exact.new_zeros(num_documents).index_add(0, document, torch.ones_like(exact[:, 0]))

@@ -77,35 +77,6 @@ class BinaryBranches:
             root=order[:, 0],
         )
 
-    def under_super_roots(self, document: Tensor, num_documents: Optional[int] = None) -> "BinaryBranches":
-        """Puts a super-root, in binary form, over the trees of each of B documents.
-
-        All trees are then in one row of R times 2 S + 1 columns, and ``root`` is ``[B]``. The last of a tree's columns
-        is the node over it and all later trees of its document, if there is such a node: trees are added from right to
-        left. A single tree is the only child of its super-root. ``document`` ``[R]`` ascends from 0 without gaps; the
-        host asks the device for the number of documents, B, if it is None.
-        """
-        num_documents = int(document[-1]) + 1 if num_documents is None else num_documents
-        first = torch.searchsorted(document, torch.arange(num_documents, device=document.device))
-        rows, width = self.parents.shape
-        begins = document.diff() > 0
-        is_first, is_last = (functional.pad(begins, side, value=True) for side in ((1, 0), (0, 1)))
-        has_node = is_first | ~is_last
-        is_below = has_node & ~is_first
-        start = torch.arange(rows, device=document.device) * (width + 1)
-        own, before = start + width, start - 1  # the nodes over the trees, and over those before
-        root = self.root.unsqueeze(1)
-        parents = torch.where(self.parents < 0, -1, self.parents + start.unsqueeze(1))
-        parents = parents.scatter(1, root, torch.where(has_node, own, before).unsqueeze(1))
-        branches = self.branches.scatter(1, root, (~has_node).long().unsqueeze(1))
-        return BinaryBranches(
-            parents=_append(parents, before.masked_fill(~is_below, -1)),
-            branches=_append(branches, torch.where(is_below, 1, -1)),
-            mask=_append(self.mask, has_node),
-            divided=self.divided,
-            root=own.index_select(0, first),
-        )
-
 
 def _by_level(batch: TreeBatch) -> Tensor:
     """Returns keys ``[R, N + M]`` int64 that sort leaves and nodes by their depth, then from left to right."""
@@ -124,29 +95,20 @@ def _put(values: Tensor, columns: Tensor) -> Tensor:
     return torch.empty_like(values).scatter(1, columns, values)
 
 
-def _append(rows: Tensor, column: Tensor) -> Tensor:
-    """Appends a column to the rows and joins all rows to one."""
-    return torch.cat([rows, column.unsqueeze(1)], dim=1).view(1, -1)
+BINARY_LEVELS = "binary_levels"
+"""Name of the levels of the binary trees in ``sentence_trees``."""
 
 
-BINARY_LEVELS = {False: "binary_levels", True: "binary_levels_under_super_roots"}
-"""Names of the levels in ``sentence_trees``, by whether the trees of a document are under one root."""
-
-
-def with_binary_levels(sentence_trees: dict[str, Any], pad: int, super_root: bool) -> dict[str, Any]:
+def with_binary_levels(sentence_trees: dict[str, Any], pad: int) -> dict[str, Any]:
     """Adds, for collaters, the levels of the binary trees (:data:`BINARY_LEVELS`), and ``num_documents``.
 
-    See :func:`tree_fairseq.nn.tree_lstm.level_sizes`. Without them, the encoder asks the device. ``super_root`` tells
-    whether the trees of a document are under one root.
+    See :func:`tree_fairseq.nn.tree_lstm.level_sizes`. Without them, the encoder asks the device.
     """
-    if BINARY_LEVELS[super_root] in sentence_trees:
+    if BINARY_LEVELS in sentence_trees:
         return sentence_trees
-    num_documents = int(sentence_trees["document"][-1]) + 1
     tree = BinaryBranches.of(TreeBatch.from_net_input(sentence_trees, sentence_trees["tokens"], pad))
-    if super_root:
-        tree = tree.under_super_roots(sentence_trees["document"], num_documents)
     sizes = level_sizes(*(values.numpy() for values in (tree.parents, tree.branches, tree.mask)), degree=2)
-    return {**sentence_trees, BINARY_LEVELS[super_root]: sizes, "num_documents": num_documents}
+    return {**sentence_trees, BINARY_LEVELS: sizes, "num_documents": int(sentence_trees["document"][-1]) + 1}
 
 
 class TreeLSTMEncoder(FairseqEncoder):
@@ -156,14 +118,14 @@ class TreeLSTMEncoder(FairseqEncoder):
     intermediate node are the label of the node that it divides plus a vector of their own; without that, ``(A b c d)``
     would equal ``(A b (A c d))``.
 
-    A document is read at the root of its first tree, at the mean of the roots of all, or at a super-root of label
-    ``<s>`` over all of its trees (``document_root``). The root of a tree of one leaf is the leaf.
+    A document is read at the root of its first tree, or at the mean of the roots of all (``document_root``). The root
+    of a tree of one leaf is the leaf.
     """
 
     def __init__(self, cfg, dictionary: Dictionary, num_labels: int, embed_tokens: nn.Embedding):
         super().__init__(dictionary)
         self.padding_idx = dictionary.pad()
-        self.document_root, self.super_root = cfg.document_root, cfg.document_root == "super"
+        self.document_root = cfg.document_root
         self.embed_tokens = embed_tokens
         self.embed_labels = Embedding(num_labels, embed_tokens.embedding_dim, self.padding_idx)
         self.intermediate = nn.Parameter(torch.empty(embed_tokens.embedding_dim))
@@ -173,9 +135,7 @@ class TreeLSTMEncoder(FairseqEncoder):
 
     def forward(self, sentence_trees: dict[str, Any]) -> DocumentStates:
         """Computes h of leaves and nodes, zero at padding, and of the roots."""
-        tokens, document = sentence_trees["tokens"], sentence_trees["document"]
-        num_documents = sentence_trees.get("num_documents")
-        sizes = sentence_trees.get(BINARY_LEVELS[self.super_root])
+        tokens = sentence_trees["tokens"]
         batch = TreeBatch.from_net_input(sentence_trees, tokens, self.padding_idx)
         tree = BinaryBranches.of(batch)
         # One more column, as the batch may have no nodes.
@@ -185,19 +145,11 @@ class TreeLSTMEncoder(FairseqEncoder):
             self.embed_labels(batch.label),
             self.embed_labels(label) + self.intermediate,
         ]
-        if self.super_root:
-            is_first = functional.pad(document.diff() > 0, (1, 0), value=True)
-            own = self.embed_labels(torch.full_like(document, self.dictionary.bos()))
-            features.append(torch.where(is_first.unsqueeze(1), own, own + self.intermediate).unsqueeze(1))
-        x = self.dropout(torch.cat(features, dim=1))
-        if self.super_root:
-            joined = tree.under_super_roots(document, num_documents)
-            flat, _ = self.tree_lstm(x.view(1, -1, x.size(2)), joined.parents, joined.branches, joined.mask, sizes)
-            h, roots = flat.view(*x.shape[:2], -1), flat[0, joined.root]
-        else:
-            h, _ = self.tree_lstm(x, tree.parents, tree.branches, tree.mask, sizes)
-            own = h[torch.arange(len(h), device=h.device), tree.root]
-            roots = pool_roots(own, document, self.document_root, num_documents)
+        x = self.dropout(torch.cat(features, dim=1))  # (R, 2 S, E)
+        h, _ = self.tree_lstm(x, tree.parents, tree.branches, tree.mask, sentence_trees.get(BINARY_LEVELS))
+        own = h[torch.arange(len(h), device=h.device), tree.root]  # (R, D)
+        num_documents = sentence_trees.get("num_documents")
+        roots = pool_roots(own, sentence_trees["document"], self.document_root, num_documents)
         leaves, nodes, _ = h.tensor_split([tokens.size(1), tree.divided.size(1)], dim=1)
         return DocumentStates(leaves, nodes, roots)
 
@@ -228,7 +180,7 @@ class TreeLSTMClassifier(TreeClassifier):
         return encoder, cfg.encoder_hidden_size
 
     def completion_of_trees(self) -> Callable[[dict[str, Any]], dict[str, Any]]:
-        return partial(with_binary_levels, pad=self.encoder.padding_idx, super_root=self.encoder.super_root)
+        return partial(with_binary_levels, pad=self.encoder.padding_idx)
 
 
 # 70,000 weights, as in tree_transformer_classifier_tiny, vectors apart.
