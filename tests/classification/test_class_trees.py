@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import PLAIN_WORDS, deep_tree, forests, plain_trees, trees
-from tree_fairseq.classification.class_trees import NODE_SYMBOL, binary_tree, put_symbols, read_class_tree, word_options
+from tree_fairseq.classification.examples import NODE_SYMBOL, binary_tree, put_symbols, read_class_tree, word_options
 from tree_fairseq.classification.targets import UNLABELLED, ClassNodes
 from tree_fairseq.data_bin.tree_store import StoredTree, build_label_dictionary
 from tree_fairseq.errors import (

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import PLAIN_WORDS, forests, trees
-from tree_fairseq.classification.class_trees import NODE_SYMBOL
 from tree_fairseq.classification.dataset import (
     SentenceTreeReader,
     collate_sentences,
@@ -17,6 +16,7 @@ from tree_fairseq.classification.dataset import (
     cut_tree,
     kept_leaves,
 )
+from tree_fairseq.classification.examples import NODE_SYMBOL
 from tree_fairseq.classification.targets import IGNORE, UNLABELLED, ClassNodes
 from tree_fairseq.data_bin.tree_store import StoredTree, build_label_dictionary
 from tree_fairseq.errors import CorruptFileError

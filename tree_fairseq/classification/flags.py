@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from tree_fairseq.classification.class_trees import NODE_SYMBOL
+from tree_fairseq.classification.examples import NODE_SYMBOL
 from tree_fairseq.classification.folder import (
     CLASS,
     INPUT_FORMATS,

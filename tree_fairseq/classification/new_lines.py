@@ -10,9 +10,16 @@ from typing import Callable
 import numpy as np
 from fairseq.data import Dictionary
 
-from tree_fairseq.classification.class_trees import binary_tree, put_symbols, read_class_tree, split_tree, word_options
 from tree_fairseq.classification.dataset import document_lengths, refuse_long_text
-from tree_fairseq.classification.examples import joined_sentences, placed
+from tree_fairseq.classification.examples import (
+    binary_tree,
+    joined_sentences,
+    placed,
+    put_symbols,
+    read_class_tree,
+    split_tree,
+    word_options,
+)
 from tree_fairseq.classification.folder import ClassificationRecord
 from tree_fairseq.errors import EmptyDocumentError, ParserError
 from tree_fairseq.nn.tree_batch import as_stored

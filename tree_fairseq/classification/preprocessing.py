@@ -17,8 +17,15 @@ from typing import Any
 
 from fairseq.data import Dictionary
 
-from tree_fairseq.classification.class_trees import NODE_SYMBOL, ClassTreeReader, word_options
-from tree_fairseq.classification.examples import ClassCensus, read_examples, take_class_census, write_columns
+from tree_fairseq.classification.examples import (
+    NODE_SYMBOL,
+    ClassCensus,
+    ClassTreeReader,
+    read_examples,
+    take_class_census,
+    word_options,
+    write_columns,
+)
 from tree_fairseq.classification.flags import FLAGS, given_classes, settled_arguments
 from tree_fairseq.classification.folder import (
     CLASS,

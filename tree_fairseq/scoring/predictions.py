@@ -22,7 +22,7 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.scoring import BaseScorer, register_scorer
 from sklearn.metrics import mean_squared_error, precision_recall_fscore_support
 
-from tree_fairseq.classification.class_trees import read_class_tree
+from tree_fairseq.classification.examples import read_class_tree
 from tree_fairseq.classification.metrics import class_figures, confusion_counts, pearson, spearman
 from tree_fairseq.classification.targets import class_order
 from tree_fairseq.errors import LabelColumnError
