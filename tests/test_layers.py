@@ -27,9 +27,6 @@ LAYERS = [
 ]
 # Packages beside each other do not import each other, except these pairs (importer, imported).
 NEIGHBOURS = {("commands", "hub")}
-# Imports against the direction, allowed inside a function only: nothing is loaded before the function is called. A tree
-# is data, but `tree.pretty()` and a notebook's picture of it are methods, as users expect them.
-WHEN_CALLED = {("trees", "drawing")}
 # Packages that a layer does not import.
 FORBIDDEN = {
     "errors": {"torch", "fairseq", "fairseq_cli", "stanza"},
@@ -49,17 +46,10 @@ def height(room: str) -> int:
     return next(index for index, layer in enumerate(LAYERS) if room in layer)
 
 
-def imports(path: Path, when_called: bool = True) -> set[str]:
-    """Every module that a file imports; ``from package import module`` counts as the module.
-
-    ``when_called`` includes imports inside functions.
-    """
+def imports(path: Path) -> set[str]:
+    """Every module that a file imports; ``from package import module`` counts as the module."""
     found = set()
-    nodes: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
-    while nodes:
-        node = nodes.pop()
-        if when_called or not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-            nodes += ast.iter_child_nodes(node)
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -99,8 +89,6 @@ def wrong_imports(path: Path) -> list[str]:
             continue
         other = room_of(module)
         if other == own or (own, other) in NEIGHBOURS:
-            continue
-        if (own, other) in WHEN_CALLED and module not in imports(path, when_called=False):
             continue
         if height(other) >= height(own):
             wrong.append(f"{name_of(path)} imports {module}, which stands beside or above {own}")

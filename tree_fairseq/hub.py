@@ -23,7 +23,7 @@ import tree_fairseq
 from tree_fairseq.classification.targets import NumberDictionary
 from tree_fairseq.classification.task import ClassificationTask
 from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary
-from tree_fairseq.drawing.forest import tree_to_svg
+from tree_fairseq.drawing.tree_pictures import tree_to_svg
 from tree_fairseq.errors import DataFolderError
 from tree_fairseq.explorer.comparison import Comparison
 from tree_fairseq.explorer.demo_model import demo_model

@@ -31,7 +31,7 @@ COLOURS = "GnBu"
 
 def tree() -> str:
     """The parse of a sentence, which the page of the Tree-Transformer begins with."""
-    from tree_fairseq.drawing.forest import tree_to_svg
+    from tree_fairseq.drawing.tree_pictures import tree_to_svg
     from tree_fairseq.trees.bracket import read_forest
 
     return tree_to_svg(read_forest(SENTENCE))
@@ -39,7 +39,7 @@ def tree() -> str:
 
 def classes() -> str:
     """A sentence with a class at every node, as the Stanford Sentiment Treebank has them."""
-    from tree_fairseq.drawing.forest import tree_to_svg
+    from tree_fairseq.drawing.tree_pictures import tree_to_svg
     from tree_fairseq.trees.bracket import read_forest
 
     return tree_to_svg(read_forest(CLASSES))

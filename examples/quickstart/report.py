@@ -11,8 +11,8 @@ from pathlib import Path
 from preprocess.own_text import SPLITS
 from tree_fairseq.data_bin.kinds import export_forests
 from tree_fairseq.drawing.figure_files import write_figure
-from tree_fairseq.drawing.forest import tree_to_svg
 from tree_fairseq.drawing.learning_curves import draw_curves, read_curves
+from tree_fairseq.drawing.tree_pictures import tree_to_svg
 from tree_fairseq.scoring.bleu import Side, corpus_score, paired_bootstrap
 from tree_fairseq.scoring.outputs import detokenize, read_hypotheses, read_text
 from tree_fairseq.support.files import write_json

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from tests.nn.tree_rows import PAD, collate_documents, row_trees
 from tree_fairseq.classification.tree_lstm_classifier import BinaryBranches
 from tree_fairseq.nn.tree_batch import TreeBatch
-from tree_fairseq.trees.tree import INTERMEDIATE, Tree, binarize
+from tree_fairseq.trees.transforms import INTERMEDIATE, binarize
+from tree_fairseq.trees.tree import Tree
 
 
 def view(rows: dict[str, torch.Tensor]) -> TreeBatch:

@@ -10,13 +10,13 @@ from tests import strategies
 from tree_fairseq.data_bin.kinds import malformed_lines
 from tree_fairseq.data_bin.tree_store import TreeBlock
 from tree_fairseq.errors import TreeFormatError
-from tree_fairseq.trees.spans import SpanForest, decode, encode
+from tree_fairseq.trees.spans import TreeSpans, decode, encode
 
 
 def is_forest(leaves: int, spans: np.ndarray) -> bool:
     """The slow twin: whether the arrays can be decoded and encoding the result gives them back."""
     try:
-        forest = decode(SpanForest(["x"] * leaves, ["X"] * len(spans), spans))
+        forest = decode(TreeSpans(["x"] * leaves, ["X"] * len(spans), spans))
     except TreeFormatError:
         return False
     return np.array_equal(encode(forest).spans, spans)

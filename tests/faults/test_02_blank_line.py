@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tree_fairseq.drawing.forest import tree_to_svg, tree_to_text
+from tree_fairseq.drawing.tree_pictures import tree_to_svg
 from tree_fairseq.trees.bracket import read_forest, read_spans, write_forest
 from tree_fairseq.trees.spans import decode, encode, reduce_spans
 from tree_fairseq.trees.subwords import align_pieces, join_bpe, join_sentencepiece, join_words, split_words
 from tree_fairseq.trees.text import count_lines, read_lines, tokens
-from tree_fairseq.trees.tree import forest_leaves
+from tree_fairseq.trees.tree import forest_leaves, tree_to_text
 
 
 @pytest.mark.parametrize("line", ["", " ", "\t  ", "\n", "\r\n"])

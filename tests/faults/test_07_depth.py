@@ -20,7 +20,7 @@ from tests.tree_positional.table_models import TableEncoder, batch
 from tests.trees.inverses import debinarize
 from tree_fairseq.data_bin.kinds import export_forests
 from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary
-from tree_fairseq.drawing.forest import tree_to_svg, tree_to_text
+from tree_fairseq.drawing.tree_pictures import tree_to_svg
 from tree_fairseq.errors import DepthLimitError
 from tree_fairseq.tasks.generating import bracketed_line
 from tree_fairseq.tree_positional.search import StructuralGenerator
@@ -28,7 +28,8 @@ from tree_fairseq.trees.bracket import read_forest, read_spans, write_forest
 from tree_fairseq.trees.notations import NOTATIONS, notation_named
 from tree_fairseq.trees.spans import decode, encode, reduce_spans, reduced_depth, unary_chains
 from tree_fairseq.trees.subwords import align_pieces, join_words, split_words
-from tree_fairseq.trees.tree import Tree, binarize, check_preterminals, collapse_unary, strip_function_tags
+from tree_fairseq.trees.transforms import binarize, collapse_unary, strip_function_tags
+from tree_fairseq.trees.tree import Tree, check_preterminals, tree_to_text
 
 SEARCHED = 5000 if os.environ.get("TREE_FAIRSEQ_LONG_TESTS", "0") != "0" else 100
 """Depth of a tree that is searched for."""

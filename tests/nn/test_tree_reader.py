@@ -13,7 +13,7 @@ from tests.strategies import deep_tree, forests, plain_trees
 from tree_fairseq.data_bin.tree_store import StoredTree, TreeBlock, TreeStore, TreeStoreWriter, build_label_dictionary
 from tree_fairseq.nn.tree_batch import ReducedTrees, TreeReader, kept_counts
 from tree_fairseq.trees.bracket import read_forest
-from tree_fairseq.trees.spans import SpanForest, encode
+from tree_fairseq.trees.spans import TreeSpans, encode
 from tree_fairseq.trees.subwords import split_words
 from tree_fairseq.trees.tree import Forest, Tree
 
@@ -113,7 +113,7 @@ def store(folder: Path, read: TreeReader, lines: list[Forest]) -> TreeStore:
     return TreeStore(folder / "trees")
 
 
-def with_labels(read: TreeReader, spans: SpanForest) -> np.ndarray:
+def with_labels(read: TreeReader, spans: TreeSpans) -> np.ndarray:
     labels = np.array([read.labels.index(label) for label in spans.labels], np.int32)
     return np.concatenate([labels[:, None], spans.spans], axis=1)
 

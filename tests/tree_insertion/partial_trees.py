@@ -12,9 +12,9 @@ from torch import Tensor
 
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.tree_insertion.dataset import collate_partial_trees
-from tree_fairseq.tree_insertion.forests import Forest
 from tree_fairseq.tree_insertion.model_input import read_partial_trees
 from tree_fairseq.tree_insertion.slots import KINDS
+from tree_fairseq.tree_insertion.tree_shapes import TreeShapes
 
 PAD, KEEP, ROOT = 1, 2, 4
 
@@ -51,12 +51,12 @@ class ChangedTrees(NamedTuple):
     sources: Tensor
 
 
-def forest_of(batch: dict[str, Tensor]) -> Forest:
-    return Forest.of_parents([np.array(parents) for parents in rows(batch)], batch["labels"].size(1))
+def shapes_of(batch: dict[str, Tensor]) -> TreeShapes:
+    return TreeShapes.of_parents([np.array(parents) for parents in rows(batch)], batch["labels"].size(1))
 
 
-def _changed(batch: dict[str, Tensor], after: Forest, sources: np.ndarray, new: Tensor) -> ChangedTrees:
-    old, before = batch["labels"], forest_of(batch)
+def _changed(batch: dict[str, Tensor], after: TreeShapes, sources: np.ndarray, new: Tensor) -> ChangedTrees:
+    old, before = batch["labels"], shapes_of(batch)
     labels = np.concatenate([old[old != PAD].numpy(), new.numpy()])[sources]
     columns = before.nodes - before.starts
     places = np.concatenate([columns, np.full(len(new), -1)])[sources]
@@ -67,15 +67,15 @@ def _changed(batch: dict[str, Tensor], after: Forest, sources: np.ndarray, new: 
 def inserted(batch: dict[str, Tensor], slots: Tensor, answers: Tensor) -> ChangedTrees:
     """The batch with answers in its slots, except for `KEEP`."""
     slots, new = slots[answers != KEEP], answers[answers != KEEP]
-    forest = forest_of(batch)
-    packed = np.searchsorted(forest.places, slots.numpy() // KINDS) * KINDS + slots.numpy() % KINDS
-    return _changed(batch, *forest.inserted(packed), new)
+    shapes = shapes_of(batch)
+    packed = np.searchsorted(shapes.places, slots.numpy() // KINDS) * KINDS + slots.numpy() % KINDS
+    return _changed(batch, *shapes.inserted(packed), new)
 
 
 def deleted(batch: dict[str, Tensor], is_deleted: Tensor) -> ChangedTrees:
     """The batch without some nodes; roots stay."""
-    gone = is_deleted[batch["labels"] != PAD].numpy() & (forest_of(batch).depths > 0)
-    return _changed(batch, *forest_of(batch).without(gone), torch.empty(0, dtype=torch.long))
+    gone = is_deleted[batch["labels"] != PAD].numpy() & (shapes_of(batch).depths > 0)
+    return _changed(batch, *shapes_of(batch).without(gone), torch.empty(0, dtype=torch.long))
 
 
 def trees_after(changed: ChangedTrees) -> dict[str, Tensor]:

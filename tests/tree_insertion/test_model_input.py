@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, settings
 
-from tests.tree_insertion.partial_trees import PAD, batches, forest_of, rows
+from tests.tree_insertion.partial_trees import PAD, batches, rows, shapes_of
 from tree_fairseq.tree_insertion.model_input import CLOSING, OPENING, bracket_sequences
 
 OPEN, CLOSE = 98, 99
@@ -29,7 +29,7 @@ def bracketed(parents: list[int], labels: list[int]) -> tuple[list[int], list[in
 @settings(max_examples=60, deadline=None)
 @given(batch=batches())
 def test_brackets_are_those_of_walking(batch):
-    brackets, places = bracket_sequences(forest_of(batch))
+    brackets, places = bracket_sequences(shapes_of(batch))
     labels, width = batch["labels"][batch["labels"] != PAD].tolist(), brackets.shape[1]
     tokens = np.full(brackets.shape, PAD)
     tokens[brackets == OPENING], tokens[brackets == CLOSING] = OPEN, CLOSE

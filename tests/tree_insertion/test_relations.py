@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 
-from tests.tree_insertion.partial_trees import PAD, batches, forest_of, path_to_root, random_batch, rows, siblings
+from tests.tree_insertion.partial_trees import PAD, batches, path_to_root, random_batch, rows, shapes_of, siblings
 from tree_fairseq.nn.shared_memory import FAST_ROW, PackedRows
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.tree_insertion import relations as relations_module
@@ -30,7 +30,7 @@ from tree_fairseq.tree_insertion.relations import (
 @settings(max_examples=40, deadline=None)
 @given(batch=batches())
 def test_depths_subtrees_and_ranks(batch):
-    trees = forest_of(batch)
+    trees = shapes_of(batch)
     first = 0
     for row, parents in enumerate(rows(batch)):
         assert trees.lengths[row] == len(parents)
@@ -71,7 +71,7 @@ def expected_rows(parents: list[int], start: int, goal: int, child_relations: bo
 
 def relations_of(batch, child_relations: bool = True) -> torch.Tensor:
     """Rows of the embedding tables for each pair, ``[3, B, M, M]``."""
-    numbers, rows = map(torch.from_numpy, pair_relations(forest_of(batch)))
+    numbers, rows = map(torch.from_numpy, pair_relations(shapes_of(batch)))
     assert ((numbers == 0) == (batch["labels"] == PAD)[:, None]).all()
     rows = rows if child_relations else without_child_relations(rows)
     return rows[numbers.long()].movedim(3, 0)
@@ -162,7 +162,7 @@ def looked_up(relations, batch):
     """The relations of a batch as attention reads them."""
     is_node = batch["labels"] != PAD
     nodes = PackedRows(is_node.flatten().nonzero().squeeze(1), tuple(is_node.shape))
-    return relations(*map(torch.from_numpy, pair_relations(forest_of(batch))), nodes)
+    return relations(*map(torch.from_numpy, pair_relations(shapes_of(batch))), nodes)
 
 
 def attended(attention, relations, states, batch) -> torch.Tensor:

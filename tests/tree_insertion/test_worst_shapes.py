@@ -7,10 +7,10 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from tree_fairseq.tree_insertion.forests import Forest
 from tree_fairseq.tree_insertion.model_input import partial_tree_input
 from tree_fairseq.tree_insertion.relations import ACROSS, CHILD, CHILD_OF, DOWN, STEPS, UP, pair_relations
 from tree_fairseq.tree_insertion.slots import KINDS, slot_mask
+from tree_fairseq.tree_insertion.tree_shapes import TreeShapes
 
 NODES = 1000
 
@@ -43,22 +43,22 @@ SHAPES = {
 @pytest.mark.parametrize("shape", SHAPES)
 def test_structure_of_large_trees(shape):
     parents = SHAPES[shape](NODES)
-    forest = Forest.of_parents([parents])
-    assert forest.parents.tolist() == parents.tolist()
-    assert forest.slots.tolist() == np.flatnonzero(slot_mask(parents)).tolist()
+    shapes = TreeShapes.of_parents([parents])
+    assert shapes.parents.tolist() == parents.tolist()
+    assert shapes.slots.tolist() == np.flatnonzero(slot_mask(parents)).tolist()
     depths = np.zeros(NODES, int)
     for node, parent in enumerate(parents[1:].tolist(), 1):
         depths[node] = depths[parent] + 1
-    assert forest.depths.tolist() == depths.tolist()
-    grown, sources = forest.inserted(forest.slots)
+    assert shapes.depths.tolist() == depths.tolist()
+    grown, sources = shapes.inserted(shapes.slots)
     back, kept = grown.without(sources >= NODES)
     assert sources[kept].tolist() == list(range(NODES))
-    assert back.ends.tolist() == forest.ends.tolist() and back.depths.tolist() == depths.tolist()
+    assert back.ends.tolist() == shapes.ends.tolist() and back.depths.tolist() == depths.tolist()
 
 
 def test_relations_of_a_long_chain_and_of_a_wide_star():
     most = STEPS - 1
-    found = (pair_relations(Forest.of_parents([SHAPES[name](NODES)])) for name in ("chain", "star"))
+    found = (pair_relations(TreeShapes.of_parents([SHAPES[name](NODES)])) for name in ("chain", "star"))
     chain, star = (np.moveaxis(rows[numbers], 3, 0) for numbers, rows in found)
     assert chain[:, 0, 100, 900].tolist() == [UP, DOWN + most, ACROSS]
     assert chain[:, 0, 900, 100].tolist() == [UP + most, DOWN, ACROSS]
@@ -70,10 +70,10 @@ def test_relations_of_a_long_chain_and_of_a_wide_star():
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_memory_grows_with_the_pairs_of_nodes_alone(shape):
-    forest = Forest.of_parents([SHAPES[shape](NODES)])
+    shapes = TreeShapes.of_parents([SHAPES[shape](NODES)])
     labels = np.full(NODES, 5)
     tracemalloc.start()
-    made = partial_tree_input(forest, labels, pad=1)
+    made = partial_tree_input(shapes, labels, pad=1)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert made["relations"].shape == (1, NODES, NODES)
@@ -83,8 +83,8 @@ def test_memory_grows_with_the_pairs_of_nodes_alone(shape):
 
 def test_a_chain_of_five_thousand_nodes_needs_no_recursion():
     nodes = 5000
-    forest = Forest.of_parents([np.arange(-1, nodes - 1)])
-    assert forest.depths[-1] == nodes - 1 and (forest.ends == nodes).all()
-    assert len(forest.slots) == 3 * nodes - 2
-    grown, _ = forest.inserted(KINDS * np.arange(nodes))
+    shapes = TreeShapes.of_parents([np.arange(-1, nodes - 1)])
+    assert shapes.depths[-1] == nodes - 1 and (shapes.ends == nodes).all()
+    assert len(shapes.slots) == 3 * nodes - 2
+    grown, _ = shapes.inserted(KINDS * np.arange(nodes))
     assert grown.depths.tolist() == list(range(2 * nodes))

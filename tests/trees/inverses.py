@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from tree_fairseq.trees.tree import INTERMEDIATE, Tree
+from tree_fairseq.trees.transforms import INTERMEDIATE
+from tree_fairseq.trees.tree import Tree
 
 
 def split_label(label: str) -> list[str]:

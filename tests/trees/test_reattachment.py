@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from tests.strategies import plain_trees
 from tree_fairseq.trees.bracket import read_tree, write_forest
-from tree_fairseq.trees.reattachment import _copy, _move, _places, _tree, reattach
 from tree_fairseq.trees.subwords import split_words
+from tree_fairseq.trees.transforms import _copy, _move, _places, _tree, reattach
 from tree_fairseq.trees.tree import Tree
 
 

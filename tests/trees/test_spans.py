@@ -13,7 +13,7 @@ from tests.strategies import any_trees, forests, plain_trees, trees
 from tree_fairseq.errors import MixedChildrenError, OutsideTreeError, TreeFormatError
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.bracket import read_forest
-from tree_fairseq.trees.spans import SpanForest, decode, encode, reduce_spans, reduced_depth, unary_chains
+from tree_fairseq.trees.spans import TreeSpans, decode, encode, reduce_spans, reduced_depth, unary_chains
 from tree_fairseq.trees.tree import Tree, forest_leaves
 
 
@@ -70,7 +70,7 @@ def test_damaged_arrays_are_refused_or_are_another_forest(forest, data):
     row = data.draw(st.integers(0, len(spans) - 1))
     column = data.draw(st.integers(0, 2))
     spans[row, column] += data.draw(st.sampled_from([-2, -1, 1, 2, 1000]))
-    damaged = SpanForest(encoded.leaves, encoded.labels, spans)
+    damaged = TreeSpans(encoded.leaves, encoded.labels, spans)
     try:
         read = decode(damaged)
     except TreeFormatError:
@@ -94,7 +94,7 @@ def test_damaged_arrays_are_refused_or_are_another_forest(forest, data):
 )
 def test_arrays_of_no_forest_are_refused(leaves, labels, rows):
     with pytest.raises(TreeFormatError):
-        decode(SpanForest(leaves, labels, np.array(rows, dtype=np.int32).reshape(-1, 3)))
+        decode(TreeSpans(leaves, labels, np.array(rows, dtype=np.int32).reshape(-1, 3)))
 
 
 def slow_reduction(rows):
@@ -170,5 +170,5 @@ def test_equality_compares_all_three():
     assert encoded == encode((Tree("X", [Tree("a")]),))
     assert encoded != encode((Tree("Y", [Tree("a")]),))
     assert encoded != encode((Tree("X", [Tree("b")]),))
-    assert encoded != SpanForest(["a"], ["X"], encoded.spans + 1)
+    assert encoded != TreeSpans(["a"], ["X"], encoded.spans + 1)
     assert encoded != "X"

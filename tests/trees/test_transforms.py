@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from tests.strategies import any_trees, plain_trees, trees
 from tests.trees.inverses import debinarize
 from tree_fairseq.trees.bracket import read_tree, write_forest
-from tree_fairseq.trees.tree import INTERMEDIATE, Tree, binarize, collapse_unary, strip_function_tags
+from tree_fairseq.trees.transforms import INTERMEDIATE, binarize, collapse_unary, strip_function_tags
+from tree_fairseq.trees.tree import Tree
 
 
 @given(plain_trees())

@@ -7,7 +7,6 @@ import json
 import pickle
 import random
 import sys
-import xml.etree.ElementTree as ElementTree
 
 import nltk
 import pytest
@@ -15,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.strategies import any_trees, deep_tree, trees
-from tree_fairseq.drawing.forest import text_columns
 from tree_fairseq.errors import MissingLibraryError, MixedChildrenError, OutsideTreeError
 from tree_fairseq.trees.spans import encode
-from tree_fairseq.trees.tree import Tree, binary_tree, check_preterminals, forest_leaves, tree_from_preorder
+from tree_fairseq.trees.transforms import binary_tree
+from tree_fairseq.trees.tree import Tree, check_preterminals, forest_leaves, text_columns, tree_from_preorder
 
 SENTENCE = Tree(
     "S", [Tree("NP", [Tree("DT", [Tree("the")]), Tree("NN", [Tree("man")])]), Tree("VBZ", [Tree("sleeps")])]
@@ -114,8 +113,6 @@ def test_trees_are_immutable():
     with pytest.raises(AttributeError, match="immutable"):
         SENTENCE.label = "NP"
     with pytest.raises(AttributeError, match="immutable"):
-        del SENTENCE.children
-    with pytest.raises(AttributeError):
         SENTENCE.other = 1
     assert isinstance(SENTENCE.children, tuple)
     assert copy.deepcopy(SENTENCE) == copy.copy(SENTENCE) == SENTENCE
@@ -239,13 +236,6 @@ def test_deep_trees_are_converted_and_drawn(branching):
     assert len(list(tree.spans())) == len(list(tree.subtrees()))
     assert Tree.from_nltk(tree.to_nltk()) == tree
     assert tree.pretty(width=60)
-    assert tree._repr_svg_().endswith("</svg>\n")
-
-
-def test_a_notebook_gets_a_picture_of_a_tree_whose_words_have_tags():
-    root = ElementTree.fromstring(SENTENCE._repr_svg_())
-    assert {"S", "NP", "DT", "the", "sleeps"} <= {text.strip() for text in root.itertext()}
-    assert Tree("f", [Tree("x"), Tree("y")])._repr_svg_() is None and Tree("x")._repr_svg_() is None
 
 
 def test_pretty_shows_the_tree_and_keeps_to_a_width():

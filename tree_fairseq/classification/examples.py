@@ -29,10 +29,11 @@ from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.parsing.pieces import SubwordModel, load_subword_model
 from tree_fairseq.support.files import atomic_file
 from tree_fairseq.trees.bracket import read_spans
-from tree_fairseq.trees.spans import SpanForest, decode, encode, reduce_spans
+from tree_fairseq.trees.spans import TreeSpans, decode, encode, reduce_spans
 from tree_fairseq.trees.subwords import split_words
 from tree_fairseq.trees.text import read_lines, tokens
-from tree_fairseq.trees.tree import Tree, binarize, collapse_unary
+from tree_fairseq.trees.transforms import binarize, collapse_unary
+from tree_fairseq.trees.tree import Tree
 
 _COLUMNS = "A line is a text, a tab and a class."
 _PAIR = "A line is a text, a tab, a text, a tab and a class."
@@ -46,7 +47,7 @@ NODE_SYMBOL = "X"
 class ClassTree(NamedTuple):
     """A tree whose nodes are all labelled `NODE_SYMBOL`, and the class of each node in preorder, or `UNLABELLED`."""
 
-    tree: SpanForest
+    tree: TreeSpans
     classes: list[str]
 
 
@@ -72,23 +73,23 @@ def read_class_tree(
     return ClassTree(put_symbols(read), read.labels)
 
 
-def put_symbols(tree: SpanForest, parse: SpanForest | None = None) -> SpanForest:
+def put_symbols(tree: TreeSpans, parse: TreeSpans | None = None) -> TreeSpans:
     """Replaces the labels of a tree by symbols that a model may read.
 
     With a parse of the same words, a node gets the label of the constituent with its span, the lowest one of a unary
     chain, and `NODE_SYMBOL` if there is no such constituent. Without a parse every node gets `NODE_SYMBOL`.
     """
     if parse is None:
-        return SpanForest(tree.leaves, [NODE_SYMBOL] * len(tree.labels), tree.spans)
+        return TreeSpans(tree.leaves, [NODE_SYMBOL] * len(tree.labels), tree.spans)
     if parse.leaves != tree.leaves:
         raise ValueError(f"a parse of {parse.leaves} for {tree.leaves}")
     # In preorder the lower nodes of a chain come later, so the lowest label remains.
     lowest = dict(zip(map(tuple, parse.spans[:, :2].tolist()), parse.labels))
     symbols = [lowest.get(tuple(span), NODE_SYMBOL) for span in tree.spans[:, :2].tolist()]
-    return SpanForest(tree.leaves, symbols, tree.spans)
+    return TreeSpans(tree.leaves, symbols, tree.spans)
 
 
-def split_tree(tree: SpanForest, model: SubwordModel | None) -> SpanForest:
+def split_tree(tree: TreeSpans, model: SubwordModel | None) -> TreeSpans:
     """Splits the words of a tree into subwords, if there is a model for that."""
     return tree if model is None else encode(split_words(decode(tree), model.split(tree.leaves)))
 
@@ -104,7 +105,7 @@ class ClassTreeReader:
     subword_model: str | None = None
     parses: tuple[Path, ...] = ()
 
-    def __call__(self, line: str, path: Path, number: int) -> SpanForest:
+    def __call__(self, line: str, path: Path, number: int) -> TreeSpans:
         tree = read_class_tree(line, path, number, needs_class=False).tree
         if self.parses:
             tree = put_symbols(tree, read_spans(_lines_of(self.parses)[number - 1]))
@@ -137,7 +138,7 @@ class Example(NamedTuple):
 
     classes: list[str]
     text: str
-    tree: SpanForest | None = None
+    tree: TreeSpans | None = None
 
 
 def read_examples(

@@ -41,7 +41,7 @@ from tree_fairseq.errors import CorruptFileError, InputError, MissingTreesError
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.bracket import write_forest
-from tree_fairseq.trees.spans import SpanForest, decode, encode
+from tree_fairseq.trees.spans import TreeSpans, decode, encode
 from tree_fairseq.trees.subwords import bpe_word, join_words, sentencepiece_word
 from tree_fairseq.trees.tree import forest_leaves
 
@@ -297,7 +297,7 @@ def export_examples(request: ExportRequest) -> Iterator[str]:
                 f"{folder}, {split}, line {number}: {len(classes)} classes for {len(words.labels)} nodes. "
                 "Preprocess again"
             )
-        yield write_forest(decode(SpanForest(words.leaves, classes, words.spans)))
+        yield write_forest(decode(TreeSpans(words.leaves, classes, words.spans)))
 
 
 def export_sentences(request: ExportRequest) -> Iterator[str]:

@@ -27,7 +27,7 @@ from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.parsing.pieces import load_subword_model
 from tree_fairseq.tasks.pair_dataset import NewLines
-from tree_fairseq.trees.spans import SpanForest, decode, encode
+from tree_fairseq.trees.spans import TreeSpans, decode, encode
 from tree_fairseq.trees.text import check_line
 
 _PATH = "input"
@@ -54,18 +54,16 @@ class LineTrees:
         """Whether lines should come tokenised and split into subwords."""
         return self._is_text and self.text_parser.wants_encoded_text
 
-    def read(
-        self, lines: Sequence[str], first_line: int = 1, path: str | os.PathLike | None = None
-    ) -> list[SpanForest]:
+    def read(self, lines: Sequence[str], first_line: int = 1, path: str | os.PathLike | None = None) -> list[TreeSpans]:
         """Returns the trees of each line, given without line ends; ``first_line`` and ``path`` are for messages."""
         if self._is_text:
             return [encode(line.forest) for line in self.text_parser.parse_lines(lines, first_line, path)]
-        given: dict[int, SpanForest] = {}
+        given: dict[int, TreeSpans] = {}
         for index, line in enumerate(lines):
             if line.lstrip(" \t").startswith("("):
                 check_line(line, path, first_line + index)
                 given[index] = read_class_tree(line, path, first_line + index, needs_class=False).tree
-        texts: dict[int, SpanForest] = {}
+        texts: dict[int, TreeSpans] = {}
         if len(given) < len(lines):
             # Blank lines take the places of trees, so that the numbers of lines in messages are right.
             parsed = self.text_parser.parse_lines(
@@ -83,7 +81,7 @@ class LineTrees:
             trees.append(split_tree(put_symbols(tree, parses.get(index)), self._subwords))
         return trees
 
-    def _as_given(self, parse: SpanForest) -> SpanForest:
+    def _as_given(self, parse: TreeSpans) -> TreeSpans:
         """Gives a parse the form of the folder's trees."""
         return encode(tuple(map(binary_tree, decode(parse)))) if self._record.binarize else parse
 
@@ -115,7 +113,7 @@ class DocumentReader:
         self.labels = labels
         self.limit = limit
 
-    def trees(self, lines: Sequence[str], encode_fn: Callable[[str], str], first_line: int = 1) -> list[SpanForest]:
+    def trees(self, lines: Sequence[str], encode_fn: Callable[[str], str], first_line: int = 1) -> list[TreeSpans]:
         """Returns the trees of lines; ``encode_fn`` is applied if the parser needs encoded text."""
         if self.reader.wants_encoded_text:
             lines = [encode_fn(line) for line in lines]

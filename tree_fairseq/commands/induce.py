@@ -24,8 +24,8 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
 import tree_fairseq
 from tree_fairseq.drawing.figure_files import new_figure, write_figure
-from tree_fairseq.drawing.forest import tree_to_svg
 from tree_fairseq.drawing.phrase_map import draw_phrase_map
+from tree_fairseq.drawing.tree_pictures import tree_to_svg
 from tree_fairseq.errors import ScoringError, TreeFairseqError
 from tree_fairseq.scoring.bracket_f1 import compare, table
 from tree_fairseq.support.error_reports import failed

@@ -18,10 +18,10 @@ from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.support.processes import ProcessPool
 from tree_fairseq.trees.bracket import read_spans
 from tree_fairseq.trees.bracket_blocks import SpanBlock, read_span_block
-from tree_fairseq.trees.spans import SpanForest
+from tree_fairseq.trees.spans import TreeSpans
 from tree_fairseq.trees.text import Chunk, chunk_bytes, chunk_lines
 
-ReadLine = Callable[[str, Path, int], SpanForest]
+ReadLine = Callable[[str, Path, int], TreeSpans]
 """Reads a line, given with its file and its number from 1; it can be pickled."""
 
 
@@ -77,7 +77,7 @@ def encode_parsed(lines: Sequence[ParsedLine], first_line: int) -> EncodedChunk:
     return chunk._replace(failed={number: line.failed for number, line in enumerate(lines, first_line) if line.failed})
 
 
-def _encode_text(text: bytes, first_line: int, read: Callable[[int, str], tuple[SpanForest, int]]) -> EncodedChunk:
+def _encode_text(text: bytes, first_line: int, read: Callable[[int, str], tuple[TreeSpans, int]]) -> EncodedChunk:
     """Encodes lines of brackets; those that are not plain are read one by one, by a function of number and line."""
     block = read_span_block(text)
     if block.is_plain.all():
@@ -108,7 +108,7 @@ def _merged(block: SpanBlock, others: EncodedChunk, first_line: int) -> EncodedC
     return _chunk_of(TreeBlock(leaf_counts, node_counts, rows), list(numbers), text, failed)
 
 
-def encode_forests(forests: Iterable[tuple[SpanForest, int]], first_line: int) -> EncodedChunk:
+def encode_forests(forests: Iterable[tuple[TreeSpans, int]], first_line: int) -> EncodedChunk:
     """Encodes the forest of each line, given with the number of its sentences that could not be parsed."""
     numbers, failed = numbering(), {}
     ids: list[int] = []
@@ -147,7 +147,7 @@ def _is_ready_made(task: ChunkTask) -> bool:
     return task.read is None and options.name == "brackets" and not is_changed
 
 
-def _read_brackets(task: ChunkTask, number: int, line: str) -> tuple[SpanForest, int]:
+def _read_brackets(task: ChunkTask, number: int, line: str) -> tuple[TreeSpans, int]:
     try:
         return read_spans(line, path=task.source, line_number=number), 0
     except TreeFormatError:

@@ -36,7 +36,7 @@ from tree_fairseq.data_bin.index_files import (
 )
 from tree_fairseq.errors import CorruptFileError, MissingTreesError, TreeFormatError
 from tree_fairseq.support.files import require_plain_file
-from tree_fairseq.trees.spans import SpanForest, decode
+from tree_fairseq.trees.spans import TreeSpans, decode
 from tree_fairseq.trees.tree import Forest
 
 RESERVED_LABELS = ("<s>", "<pad>", "</s>", "<unk>")
@@ -60,7 +60,7 @@ class StoredTree(NamedTuple):
     def forest(self, labels: Dictionary, leaves: list[str]) -> Forest:
         """The trees, given the dictionary of their labels and the words of the line."""
         spans = np.stack([self.start, self.end, self.depth], axis=1)
-        return decode(SpanForest(leaves, [labels[label] for label in self.label.tolist()], spans))
+        return decode(TreeSpans(leaves, [labels[label] for label in self.label.tolist()], spans))
 
 
 class TreeBlock(NamedTuple):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tree_fairseq.drawing.forest import tree_to_text
 from tree_fairseq.drawing.svg import MARGIN, document, element, heading, number, text_width
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.symbols import tree_of_parents
+from tree_fairseq.trees.tree import tree_to_text
 
 # A longer trace is cut in its middle.
 _MOST_STEPS = 12

@@ -21,7 +21,7 @@ from tree_fairseq.data_bin.tree_store import StoredTree, TreeStore, load_label_d
 from tree_fairseq.errors import InputError, TreeFairseqError
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.parsing.pieces import SplitWords, join_pieces
-from tree_fairseq.trees.spans import SpanForest, decode
+from tree_fairseq.trees.spans import TreeSpans, decode
 from tree_fairseq.trees.tree import Forest, forest_leaves
 
 logger = logging.getLogger(__name__)
@@ -184,4 +184,4 @@ def _forest(tree: StoredTree, labels, tokens: list[str]) -> Forest:
     if len(tokens) < tree.num_leaves:
         tree = cut_tree(tree, len(tokens))
     spans = np.stack([tree.start, tree.end, tree.depth], axis=1)
-    return decode(SpanForest(tokens, [labels[label] for label in tree.label.tolist()], spans))
+    return decode(TreeSpans(tokens, [labels[label] for label in tree.label.tolist()], spans))

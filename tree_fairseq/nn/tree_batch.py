@@ -19,7 +19,7 @@ from torch import Tensor
 from tree_fairseq.data_bin.index_files import line_blocks
 from tree_fairseq.data_bin.tree_store import ChainLabels, StoredTree, TreeStore
 from tree_fairseq.nn.branches import MAX_LENGTHS, MAX_RANKS, Branches
-from tree_fairseq.trees.spans import SpanForest, reduce_spans, reduced_depth, unary_chains
+from tree_fairseq.trees.spans import TreeSpans, reduce_spans, reduced_depth, unary_chains
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class TreeBatch:
         return Branches(**utils.apply_to_sample(lambda each: each.to(self.start.device), listed.as_dict()))
 
 
-def as_stored(forest: SpanForest, labels: Dictionary) -> StoredTree:
+def as_stored(forest: TreeSpans, labels: Dictionary) -> StoredTree:
     """A forest as it would be stored."""
     label = np.array([labels.index(label) for label in forest.labels], np.int32)
     return StoredTree(len(forest.leaves), label, *forest.spans.T)
@@ -138,7 +138,7 @@ class TreeReader:
         start, end = spans[kept].T
         return NodeArrays(label, start, end, reduced_depth(start, end))
 
-    def from_spans(self, forest: SpanForest) -> NodeArrays:
+    def from_spans(self, forest: TreeSpans) -> NodeArrays:
         """Reduces a forest that is not stored, such as that of a line to translate."""
         return self(as_stored(forest, self.labels))
 

@@ -43,7 +43,8 @@ from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.bracket import read_forest, write_forest
 from tree_fairseq.trees.subwords import split_words
 from tree_fairseq.trees.text import check_line, tokens
-from tree_fairseq.trees.tree import Forest, Tree, forest_leaves, strip_function_tags
+from tree_fairseq.trees.transforms import strip_function_tags
+from tree_fairseq.trees.tree import Forest, Tree, forest_leaves
 
 # Part of the identity: raised when the same parse of a line gives another forest.
 _VERSION = 1

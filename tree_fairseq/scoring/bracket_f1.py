@@ -19,7 +19,8 @@ from tree_fairseq.parsing.controls import ControlParser, balanced, random_trees,
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.spans import encode
-from tree_fairseq.trees.tree import Forest, binarize, forest_leaves
+from tree_fairseq.trees.transforms import binarize
+from tree_fairseq.trees.tree import Forest, forest_leaves
 
 
 @dataclass(frozen=True)

@@ -19,12 +19,12 @@ from torch import Tensor
 
 from tree_fairseq.tasks.pair_dataset import PairDataset
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary, SequenceDictionary
-from tree_fairseq.tree_insertion.forests import Forest
 from tree_fairseq.tree_insertion.model_input import partial_tree_input
 from tree_fairseq.tree_insertion.slots import SlotNumbers, sequence_slots
 from tree_fairseq.tree_insertion.store import StoredInsertions
 from tree_fairseq.tree_insertion.target_lengths import TargetLimit
 from tree_fairseq.tree_insertion.trajectories import PartialTree
+from tree_fairseq.tree_insertion.tree_shapes import TreeShapes
 
 
 class TargetTreeDataset(PairDataset):
@@ -100,8 +100,8 @@ def collate_partial_trees(partial_trees: Sequence[PartialTree], pad: int) -> dic
 
     They are on the CPU.
     """
-    forest = Forest.of_parents([tree.parents for tree in partial_trees])
-    return partial_tree_input(forest, np.concatenate([tree.labels for tree in partial_trees]), pad)
+    shapes = TreeShapes.of_parents([tree.parents for tree in partial_trees])
+    return partial_tree_input(shapes, np.concatenate([tree.labels for tree in partial_trees]), pad)
 
 
 @dataclass(frozen=True)

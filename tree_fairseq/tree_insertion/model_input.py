@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tree_fairseq.tree_insertion.forests import Forest
 from tree_fairseq.tree_insertion.relations import pair_relations
 from tree_fairseq.tree_insertion.slots import ANCESTOR, DESCENDANT, FIRST_CHILD, KINDS, NEXT_SIBLING, SlotNumbers
+from tree_fairseq.tree_insertion.tree_shapes import TreeShapes
 
 ROLES = 5
 AS_ANCESTOR, AS_DESCENDANT, AS_PARENT, AS_LEFT, AS_RIGHT = range(ROLES)
@@ -20,8 +20,8 @@ NO_NEIGHBOUR = AS_DESCENDANT
 OPENING, CLOSING = 1, 2
 
 
-def partial_tree_input(forest: Forest, labels: np.ndarray, pad: int) -> dict[str, Tensor]:
-    """Returns all that a model reads of a forest with the labels ``[n]`` int64.
+def partial_tree_input(shapes: TreeShapes, labels: np.ndarray, pad: int) -> dict[str, Tensor]:
+    """Returns all that a model reads of trees with the labels ``[n]`` int64.
 
     Returns:
         - ``labels`` and ``parents``, places in the row, each ``[B, M]`` int64, padded on the right with ``pad`` and -1
@@ -33,15 +33,15 @@ def partial_tree_input(forest: Forest, labels: np.ndarray, pad: int) -> dict[str
         - ``brackets`` and ``bracket_places``, see :func:`bracket_sequences`
     """
     numbers = SlotNumbers()
-    nodes, kinds = numbers.place(forest.slots), numbers.kind(forest.slots)
-    brackets, places = bracket_sequences(forest)
-    relations, relation_rows = pair_relations(forest)
+    nodes, kinds = numbers.place(shapes.slots), numbers.kind(shapes.slots)
+    brackets, places = bracket_sequences(shapes)
+    relations, relation_rows = pair_relations(shapes)
     arrays = {
-        "labels": forest.padded(labels, pad),
-        "parents": forest.padded_parents(),
-        "nodes": forest.places,
-        "slots": numbers.number(forest.places[nodes], kinds),
-        "neighbours": slot_neighbours(forest),
+        "labels": shapes.padded(labels, pad),
+        "parents": shapes.padded_parents(),
+        "nodes": shapes.places,
+        "slots": numbers.number(shapes.places[nodes], kinds),
+        "neighbours": slot_neighbours(shapes),
         "relations": relations,
         "relation_rows": relation_rows,
         "brackets": brackets,
@@ -57,17 +57,17 @@ def read_partial_trees(trees: dict[str, Tensor], pad: int) -> dict[str, Tensor]:
     """
     labels, parents = (trees[name].cpu().numpy() for name in ("labels", "parents"))
     lengths = (labels != pad).sum(1)
-    forest = Forest.of_parents([row[:length] for row, length in zip(parents, lengths.tolist())], labels.shape[1])
-    made = partial_tree_input(forest, labels[labels != pad], pad)
+    shapes = TreeShapes.of_parents([row[:length] for row, length in zip(parents, lengths.tolist())], labels.shape[1])
+    made = partial_tree_input(shapes, labels[labels != pad], pad)
     return {name: values.to(trees["labels"].device) for name, values in made.items()}
 
 
-def slot_neighbours(forest: Forest) -> np.ndarray:
-    """Finds the nodes beside all slots of a forest and their roles there (section 3.2.3), ``[Z, 3]`` int64.
+def slot_neighbours(shapes: TreeShapes) -> np.ndarray:
+    """Finds the nodes beside all slots of the trees and their roles there (section 3.2.3), ``[Z, 3]`` int64.
 
     Node i in role r is ``5 i + r``. A slot has up to three neighbours; missing ones are :data:`NO_NEIGHBOUR`.
     """
-    own, parents, ends = forest.nodes, forest.parents, forest.ends
+    own, parents, ends = shapes.nodes, shapes.parents, shapes.ends
     following = np.minimum(ends, len(own) - 1)
     has_next = ends < ends[parents]
     found = np.full((len(own), KINDS, 3), NO_NEIGHBOUR)
@@ -78,23 +78,23 @@ def slot_neighbours(forest: Forest) -> np.ndarray:
     found[:, NEXT_SIBLING, 0] = ROLES * parents + AS_PARENT
     found[:, NEXT_SIBLING, 1] = ROLES * own + AS_LEFT
     found[:, NEXT_SIBLING, 2] = np.where(has_next, ROLES * following + AS_RIGHT, NO_NEIGHBOUR)
-    return found.reshape(-1, 3)[forest.slots]
+    return found.reshape(-1, 3)[shapes.slots]
 
 
-def bracket_sequences(forest: Forest) -> tuple[np.ndarray, np.ndarray]:
+def bracket_sequences(shapes: TreeShapes) -> tuple[np.ndarray, np.ndarray]:
     """Writes trees as sequences such as ``( a b ( c d ) )``: every node with children is in brackets with its subtree.
 
     Returns where brackets are, ``[B, T]`` int8: :data:`OPENING`, :data:`CLOSING`, or 0 for labels and padding on the
     right; and the places of the nodes in the flattened ``[B * T]``, ``[n]`` int64.
     """
-    is_inner = forest.is_inner
+    is_inner = shapes.is_inner
     sizes = np.empty(2 * len(is_inner), np.int64)  # of events: an opening bracket and a label, or one of the two
-    sizes[forest.opens], sizes[forest.closes] = 1 + is_inner, is_inner
+    sizes[shapes.opens], sizes[shapes.closes] = 1 + is_inner, is_inner
     places = sizes.cumsum() - 1
-    lengths = np.bincount(forest.rows, 1 + 2 * is_inner, minlength=len(forest)).astype(np.int64)
+    lengths = np.bincount(shapes.rows, 1 + 2 * is_inner, minlength=len(shapes)).astype(np.int64)
     width = int(lengths.max())
-    moves = (np.arange(len(lengths)) * width - (lengths.cumsum() - lengths))[forest.rows]
-    labels, closing = places[forest.opens] + moves, places[forest.closes] + moves
+    moves = (np.arange(len(lengths)) * width - (lengths.cumsum() - lengths))[shapes.rows]
+    labels, closing = places[shapes.opens] + moves, places[shapes.closes] + moves
     brackets = np.zeros(len(lengths) * width, np.int8)
     brackets[labels[is_inner] - 1] = OPENING
     brackets[closing[is_inner]] = CLOSING

@@ -79,7 +79,7 @@ class ObservedInsertions:
                 best.values.exp().tolist(),
             )
         ]
-        tree = self._tree(partial.labels.tolist(), partial.forest.parents.tolist())
+        tree = self._tree(partial.labels.tolist(), partial.shapes.parents.tolist())
         self.steps.append(ObservedStep(tree, partial.is_new.nonzero()[0].tolist(), found))
 
     def finish(self, labels: Sequence[int], parents: Sequence[int], trace: Sequence[InsertionStep] | None) -> None:

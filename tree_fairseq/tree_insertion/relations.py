@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tree_fairseq.nn.shared_memory import FAST_ROW, PackedRows
-from tree_fairseq.tree_insertion.forests import Forest
+from tree_fairseq.tree_insertion.tree_shapes import TreeShapes
 
 STEPS = 10  # different counts, 0 to 9
 
@@ -42,7 +42,7 @@ _FIRST_CHILD = 1 + STEPS * STEPS * _SIDEWAYS
 _COUNT = _FIRST_CHILD + 2 * STEPS
 
 
-def pair_relations(trees: Forest) -> tuple[np.ndarray, np.ndarray]:
+def pair_relations(trees: TreeShapes) -> tuple[np.ndarray, np.ndarray]:
     """Finds the relations of all pairs of nodes.
 
     Returns:
@@ -69,7 +69,7 @@ def pair_relations(trees: Forest) -> tuple[np.ndarray, np.ndarray]:
 _PAIRS_AT_ONCE = 2**20
 
 
-def _later_paths(trees: Forest) -> np.ndarray:
+def _later_paths(trees: TreeShapes) -> np.ndarray:
     """Steps up, down and across from each node to each later one of its tree, ``[3, B, M, M]`` int8, at most 9 each.
 
     Entries of earlier nodes are 0.

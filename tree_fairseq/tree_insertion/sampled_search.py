@@ -174,7 +174,7 @@ class SampledInsertionGenerator(InsertionGenerator):
 
 def _different(partial: PartialTrees, sentences: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Finds rows with different trees or sentences: the first of each, ascending, and which of them each row equals."""
-    depths = partial.forest.depths
+    depths = partial.shapes.depths
     ends = partial.lengths.cumsum().tolist()
     found: dict[tuple, int] = {}
     rows, copies = [], []

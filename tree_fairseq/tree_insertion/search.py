@@ -17,50 +17,50 @@ from torch import Tensor
 
 from tree_fairseq.drawing.insertion_steps import InsertionStep, trace_to_svg, trace_to_text
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
-from tree_fairseq.tree_insertion.forests import Forest
 from tree_fairseq.tree_insertion.model_input import partial_tree_input
 from tree_fairseq.tree_insertion.parallel_search import InsertionLimits, ParallelSearch, PartialOutputs, SlotPredictions
 from tree_fairseq.tree_insertion.slots import IN_TREE
+from tree_fairseq.tree_insertion.tree_shapes import TreeShapes
 
 
 @dataclass(frozen=True)
 class PartialTrees(PartialOutputs):
-    """Partial trees, a forest with n nodes.
+    """Partial trees with n nodes together.
 
     Attributes:
-        forest: the trees of the labels
+        shapes: the trees without their labels
         is_new: ``[n]`` bool, nodes that the last step inserted
     """
 
-    forest: Forest
+    shapes: TreeShapes
     is_new: np.ndarray
 
     @property
     def slots(self) -> np.ndarray:
-        return self.forest.slots
+        return self.shapes.slots
 
     @property
     def slot_rows(self) -> np.ndarray:
         return self.rows[IN_TREE.place(self.slots)]
 
     def model_input(self, pad: int) -> dict[str, Tensor]:
-        return partial_tree_input(self.forest, self.labels, pad)
+        return partial_tree_input(self.shapes, self.labels, pad)
 
     def select(self, rows: np.ndarray) -> PartialTrees:
-        forest, nodes = self.forest.select(rows)
-        return PartialTrees(self.labels[nodes], self.scores[nodes], forest.lengths, forest, self.is_new[nodes])
+        shapes, nodes = self.shapes.select(rows)
+        return PartialTrees(self.labels[nodes], self.scores[nodes], shapes.lengths, shapes, self.is_new[nodes])
 
     def inserted(self, chosen: SlotPredictions) -> tuple[PartialTrees, np.ndarray]:
-        """Inserts nodes in different slots; returns the new trees and sources (:meth:`Forest.inserted`)."""
-        forest, sources = self.forest.inserted(chosen.slots)
+        """Inserts nodes in different slots; returns the new trees and sources (:meth:`TreeShapes.inserted`)."""
+        shapes, sources = self.shapes.inserted(chosen.slots)
         labels = np.concatenate([self.labels, chosen.labels])[sources]
         scores = np.concatenate([self.scores, chosen.log_probs])[sources]
-        return PartialTrees(labels, scores, forest.lengths, forest, sources >= len(self.labels)), sources
+        return PartialTrees(labels, scores, shapes.lengths, shapes, sources >= len(self.labels)), sources
 
     def deleted(self, is_deleted: np.ndarray) -> PartialTrees:
         """Deletes nodes other than roots, ``[n]`` bool; their children take their places."""
-        forest, nodes = self.forest.without(is_deleted)
-        return PartialTrees(self.labels[nodes], self.scores[nodes], forest.lengths, forest, self.is_new[nodes])
+        shapes, nodes = self.shapes.without(is_deleted)
+        return PartialTrees(self.labels[nodes], self.scores[nodes], shapes.lengths, shapes, self.is_new[nodes])
 
 
 class InsertionGenerator(ParallelSearch):
@@ -98,8 +98,8 @@ class InsertionGenerator(ParallelSearch):
 
     def start(self, count: int) -> PartialTrees:
         self._traces = [[] for _ in range(count)]
-        forest, labels = Forest.of_roots(count), np.full(count, self.dictionary.root)
-        return PartialTrees(labels, np.zeros(count), forest.lengths, forest, np.zeros(count, bool))
+        shapes, labels = TreeShapes.of_roots(count), np.full(count, self.dictionary.root)
+        return PartialTrees(labels, np.zeros(count), shapes.lengths, shapes, np.zeros(count, bool))
 
     def advance(self, partial: PartialTrees, chosen: SlotPredictions, sentences: np.ndarray) -> PartialTrees:
         """Inserts nodes, then deletes nodes that were there before."""
@@ -113,7 +113,7 @@ class InsertionGenerator(ParallelSearch):
 
     def hypothesis(self, partial: PartialTrees, row: int, sentence: int) -> dict[str, Any]:
         nodes = slice(int(partial.lengths[:row].sum()), int(partial.lengths[: row + 1].sum()))
-        labels, parents = partial.labels[nodes], np.maximum(partial.forest.parents[nodes] - nodes.start, -1)
+        labels, parents = partial.labels[nodes], np.maximum(partial.shapes.parents[nodes] - nodes.start, -1)
         tokens = self.dictionary.sequence(labels.tolist(), parents.tolist())
         is_label = tokens.numpy() < self.dictionary.open
         positional = np.zeros(len(tokens), np.float32)
@@ -131,8 +131,8 @@ class InsertionGenerator(ParallelSearch):
         return "roots" if int((hypothesis["parents"] == 0).sum()) != 1 else None
 
     def _trace(self, trees: PartialTrees, is_deleted: np.ndarray, sentences: np.ndarray) -> None:
-        forest = trees.forest
-        parents = np.maximum(forest.parents - forest.starts, -1)
+        shapes = trees.shapes
+        parents = np.maximum(shapes.parents - shapes.starts, -1)
         parts = [part.tolist() for part in (trees.labels, parents, trees.is_new, is_deleted)]
         for sentence, end, size in zip(sentences.tolist(), trees.lengths.cumsum().tolist(), trees.lengths.tolist()):
             self._traces[sentence].append(InsertionStep(*(part[end - size : end] for part in parts)))

@@ -14,7 +14,7 @@ slot            sign  a node inserted there
 
 Trees in sequences of labels and brackets have one slot after each token but the last (Stern et al. 2019).
 
-:func:`slot_mask` and :func:`insert` work on one tree, :class:`tree_fairseq.tree_insertion.forests.Forest` on a batch.
+:func:`slot_mask` and :func:`insert` work on one tree, :mod:`tree_fairseq.tree_insertion.tree_shapes` on a batch.
 Nodes are in preorder everywhere. M is the number of nodes of a tree, or of the largest tree of a batch; B is the number
 of trees, Z of slots of a batch. ``parents`` are indices, -1 for roots and padding.
 """

@@ -27,7 +27,7 @@ from tree_fairseq.errors import (
     UnlabelledTreeError,
     UnsupportedCharacterError,
 )
-from tree_fairseq.trees.spans import SpanForest, encode, spans_from_flat
+from tree_fairseq.trees.spans import TreeSpans, encode, spans_from_flat
 from tree_fairseq.trees.text import character_name, shorten
 from tree_fairseq.trees.tree import Forest, Tree, check_preterminals
 
@@ -85,7 +85,7 @@ def read_tree(line: str) -> Tree:
 
 def read_spans(
     line: str, *, path: str | os.PathLike | None = None, line_number: int | None = None, depth_limit: int = DEPTH_LIMIT
-) -> SpanForest:
+) -> TreeSpans:
     """Returns ``encode(read_forest(line, ...))`` without building trees, which is several times faster."""
     try:
         spans = _read_spans_fast(_without_line_break(line), depth_limit)
@@ -97,7 +97,7 @@ def read_spans(
     return encode(read_forest(line, path=path, line_number=line_number, depth_limit=depth_limit))
 
 
-def _read_spans_fast(line: str, depth_limit: int) -> SpanForest | None:
+def _read_spans_fast(line: str, depth_limit: int) -> TreeSpans | None:
     """The spans of a line, or None if only the strict reader can decide whether the line is well formed."""
     if _REFUSED.search(line) or "=" in line and _INDEXED_LEAF.search(line):
         return None

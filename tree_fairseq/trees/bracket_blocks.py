@@ -49,7 +49,7 @@ class SpanBlock(NamedTuple):
         is_plain: which lines of the text these are, ``[lines]`` bool; the other attributes are about them alone
         leaf_counts, node_counts: of each line, int32
         rows: int32 ``[M, 4]``, the nodes of all lines in preorder: position of the label in ``labels``, start, end,
-            depth, as in :class:`tree_fairseq.trees.spans.SpanForest`
+            depth, as in :class:`tree_fairseq.trees.spans.TreeSpans`
         labels: every label once
         text: the words of each line, separated by blanks, as lines of UTF-8
     """

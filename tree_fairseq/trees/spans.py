@@ -16,7 +16,7 @@ from tree_fairseq.trees.tree import Forest, Tree, check_preterminals
 
 
 @dataclass(frozen=True, eq=False)
-class SpanForest:
+class TreeSpans:
     """A forest as arrays; M is the number of its nodes, not counting words."""
 
     leaves: list[str]  # the words from left to right
@@ -24,19 +24,19 @@ class SpanForest:
     spans: np.ndarray  # int32 [M, 3], the columns start, end and depth; the depth of a root is 0
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, SpanForest):
+        if not isinstance(other, TreeSpans):
             return NotImplemented
         return self.leaves == other.leaves and self.labels == other.labels and np.array_equal(self.spans, other.spans)
 
 
-def spans_from_flat(leaves: list[str], labels: list[str], flat: list[int]) -> SpanForest:
-    """A `SpanForest` from one list of ``3 M`` numbers: start, end and depth of each node."""
+def spans_from_flat(leaves: list[str], labels: list[str], flat: list[int]) -> TreeSpans:
+    """A `TreeSpans` from one list of ``3 M`` numbers: start, end and depth of each node."""
     # Going through an array is faster than numpy's conversion of a list of this length.
     spans = np.frombuffer(array("i", flat), dtype=np.int32) if flat else np.empty(0, dtype=np.int32)
-    return SpanForest(leaves, labels, spans.reshape(-1, 3))
+    return TreeSpans(leaves, labels, spans.reshape(-1, 3))
 
 
-def encode(forest: Forest) -> SpanForest:
+def encode(forest: Forest) -> TreeSpans:
     """Converts a forest to arrays; the inverse is `decode`.
 
     Raises MixedChildrenError or OutsideTreeError if a word is not the only child of its parent.
@@ -63,7 +63,7 @@ def encode(forest: Forest) -> SpanForest:
     return spans_from_flat(leaves, labels, flat)
 
 
-def decode(encoded: SpanForest) -> Forest:
+def decode(encoded: TreeSpans) -> Forest:
     """Converts arrays back to their forest; raises TreeFormatError if they do not describe one in preorder."""
     rows = encoded.spans.tolist()
     if len(rows) != len(encoded.labels):

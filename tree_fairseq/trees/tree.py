@@ -1,19 +1,21 @@
-"""The tree itself: immutable, and traversed without recursion, so that only memory bounds its depth.
+"""The tree: an immutable node with a label and children.
 
-Below it are functions that check and build trees, and change their shape and labels.
+No function here calls itself, so only memory limits how deep a tree can be.
 """
 
 from __future__ import annotations
 
-import re
+import unicodedata
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Any, TypeVar
 
 from tree_fairseq.errors import MixedChildrenError, OutsideTreeError
 from tree_fairseq.support.libraries import import_library
 from tree_fairseq.support.python_versions import zip_equal
 
-INTERMEDIATE = "@"  # begins the labels of the nodes that binarization inserts
+_LABEL_COLUMNS = 20  # the columns that a narrow drawing keeps for labels and words
 
 Result = TypeVar("Result")
 
@@ -43,9 +45,6 @@ class Tree:
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a Tree is immutable, cannot set {name!r}")
-
-    def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"a Tree is immutable, cannot delete {name!r}")
 
     @property
     def is_leaf(self) -> bool:
@@ -131,24 +130,12 @@ class Tree:
         return self.fold(lambda node, children: Tree(function(node.label), children) if children else node)
 
     def pretty(self, *, width: int | None = None, max_depth: int = 100) -> str:
-        """The tree as text, drawn with lines: see `tree_fairseq.drawing.forest.tree_to_text`."""
-        # Drawing stands above trees, so it is imported only when it is called; a test of the layers allows no more.
-        from tree_fairseq.drawing.forest import tree_to_text
-
+        """The tree as text, drawn with lines: see `tree_to_text`."""
         return tree_to_text((self,), width=width, max_depth=max_depth)
 
-    def _repr_svg_(self) -> str | None:
-        """The picture that a notebook shows: see `tree_fairseq.drawing.forest.tree_to_svg`.
-
-        A tree in which a word has siblings, or is the root, has no picture, and a notebook shows it as text.
-        """
-        from tree_fairseq.drawing.forest import tree_to_svg
-
-        try:
-            check_preterminals((self,))
-        except (MixedChildrenError, OutsideTreeError):
-            return None
-        return tree_to_svg((self,))
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """IPython and Jupyter call this to show a tree."""
+        printer.text(self.pretty())
 
     def to_dict(self) -> dict[str, Any]:
         """The tree as nested dictionaries for JSON: ``{"label": "DT", "children": [{"label": "the"}]}``.
@@ -284,58 +271,59 @@ def tree_from_preorder(labels: Sequence[str], child_counts: Sequence[int]) -> Tr
     return built[0]
 
 
-def binary_tree(words: Sequence[str], split: Callable[[int, int], int], label: str) -> Tree:
-    """The tree with a given split point in every phrase of two or more words.
+def tree_to_text(forest: Forest, *, max_depth: int = 100, width: int | None = None) -> str:
+    """Draws the trees of a line for a terminal, below one another, with the root at the left and a word in each row.
 
-    Args:
-        words: at least one word
-        split: called with the span ``[start, end)`` of each such phrase, from the root down and from left to right;
-            returns the index of the first word of the right child
-        label: the label of every phrase and the tag of every word
+    Constituents below ``max_depth`` are reduced to ``…`` and their words. ``width`` is the number of columns of the
+    terminal: constituents that would begin too far to the right are reduced, too, and longer rows are cut with ``…``.
+    Raises ValueError for a width below 8.
     """
-    labels: list[str] = []
-    child_counts: list[int] = []
-    stack = [(0, len(words))]
-    while stack:
-        start, end = stack.pop()
-        if end - start == 1:
-            labels += (label, words[start])
-            child_counts += (1, 0)
-        else:
-            labels.append(label)
-            child_counts.append(2)
-            middle = split(start, end)
-            stack += ((middle, end), (start, middle))
-    return tree_from_preorder(labels, child_counts)
+    if width is not None:
+        if width < 8:
+            raise ValueError(f"a drawing needs at least 8 columns, not {width}")
+        max_depth = min(max_depth, (width - _LABEL_COLUMNS) // 4 if width > _LABEL_COLUMNS else 0)
+    lines = []
+    for tree in forest:
+        # A node, the prefix of its row, the prefix of the rows of its children, and its depth.
+        stack = [(tree, "", "", 0)]
+        while stack:
+            node, before, prefix, depth = stack.pop()
+            text = [node.label]
+            # A unary chain shares a row.
+            while len(node.children) == 1:
+                node = node.children[0]
+                text.append(node.label)
+            if node.children and depth >= max_depth:
+                text += ["…", *node.leaves()]
+            row = before + _printable(" ".join(text))
+            lines.append(row if width is None else _cut(row, width))
+            if depth < max_depth:
+                for place, child in enumerate(reversed(node.children)):
+                    mark, below = ("├── ", "│   ") if place else ("└── ", "    ")
+                    stack.append((child, prefix + mark, prefix + below, depth + 1))
+    return "\n".join(lines)
 
 
-def collapse_unary(tree: Tree) -> Tree:
-    """Replaces each chain of only children, preterminals included, by its lowest node."""
-
-    def collapse(node: Tree, children: list[Tree]) -> Tree:
-        is_chain = len(children) == 1 and not children[0].is_leaf
-        return children[0] if is_chain else Tree(node.label, children)
-
-    return tree.fold(collapse)
+def _printable(text: str) -> str:
+    """The text without control characters, which could change the terminal."""
+    return "".join("\ufffd" if unicodedata.category(character) in ("Cc", "Cs") else character for character in text)
 
 
-def binarize(tree: Tree) -> Tree:
-    r"""Gives every node at most two children: ``(A b c d)`` becomes ``(A b (@A c d))``.
-
-    A label that begins with ``@`` or ``\`` already is escaped by ``\``, so that inserted nodes can be removed again.
-    """
-
-    def branch(node: Tree, children: list[Tree]) -> Tree:
-        while len(children) > 2:
-            children[-2:] = [Tree(INTERMEDIATE + node.label, children[-2:])]
-        escape = "\\" if node.label.startswith((INTERMEDIATE, "\\")) else ""
-        return Tree(escape + node.label, children) if children else node
-
-    return tree.fold(branch)
+def _cut(row: str, width: int) -> str:
+    """The row, or its beginning and ``…`` if it has more columns than ``width``."""
+    ends = list(accumulate(map(text_columns, row)))
+    if not ends or ends[-1] <= width:
+        return row
+    return row[: bisect_right(ends, width - 1)] + "…"
 
 
-def strip_function_tags(tree: Tree) -> Tree:
-    """Cuts labels and tags at the first ``-`` or ``=``: ``NP-SBJ=2`` becomes ``NP``; ``-NONE-`` and ``-LRB-`` stay."""
-    return tree.map_labels(
-        lambda label: label if label.startswith(("-", "=")) else re.split("[-=]", label, maxsplit=1)[0]
+def text_columns(text: str) -> int:
+    """The number of columns that a text takes in a terminal; characters of East Asian scripts take two."""
+    return sum(
+        0 if unicodedata.category(character) in ("Mn", "Me", "Cf") else 2 if _is_wide(character) else 1
+        for character in text
     )
+
+
+def _is_wide(character: str) -> bool:
+    return unicodedata.east_asian_width(character) in ("F", "W")

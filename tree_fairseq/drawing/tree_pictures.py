@@ -1,17 +1,13 @@
-"""Pictures of the trees of a line: as text for a terminal, as SVG for a page."""
+"""Pictures of the trees of a line as SVG."""
 
 from __future__ import annotations
 
-import unicodedata
-from bisect import bisect_right
 from dataclasses import dataclass
 from itertools import accumulate
 
 from tree_fairseq.drawing.svg import MARGIN, document, element, heading, number, text_width
 from tree_fairseq.trees.subwords import is_split_word
 from tree_fairseq.trees.tree import Forest, Tree, check_preterminals
-
-_LABEL_COLUMNS = 20  # the space that a drawing of limited width keeps for labels and words
 
 # Sizes in pixels.
 _FONT_SIZE = 15
@@ -31,64 +27,6 @@ _STYLE = f"""
   .tree-tag {{ font-size: {_TAG_SIZE}px; fill: #616e7c }}
   .tree-piece {{ fill: #8d5a0b }}
 """
-
-
-def tree_to_text(forest: Forest, *, max_depth: int = 100, width: int | None = None) -> str:
-    """Draws the trees of a line for a terminal, below one another, with the root at the left and a word in each row.
-
-    Constituents below ``max_depth`` are reduced to ``…`` and their words. ``width`` is the number of columns of the
-    terminal: constituents that would begin too far to the right are reduced, too, and longer rows are cut with ``…``.
-    Raises ValueError for a width below 8.
-    """
-    if width is not None:
-        if width < 8:
-            raise ValueError(f"a drawing needs at least 8 columns, not {width}")
-        max_depth = min(max_depth, (width - _LABEL_COLUMNS) // 4 if width > _LABEL_COLUMNS else 0)
-    lines = []
-    for tree in forest:
-        # A node, the prefix of its row, the prefix of the rows of its children, and its depth.
-        stack = [(tree, "", "", 0)]
-        while stack:
-            node, before, prefix, depth = stack.pop()
-            text = [node.label]
-            # A unary chain shares a row.
-            while len(node.children) == 1:
-                node = node.children[0]
-                text.append(node.label)
-            if node.children and depth >= max_depth:
-                text += ["…", *node.leaves()]
-            row = before + _printable(" ".join(text))
-            lines.append(row if width is None else _cut(row, width))
-            if depth < max_depth:
-                for place, child in enumerate(reversed(node.children)):
-                    mark, below = ("├── ", "│   ") if place else ("└── ", "    ")
-                    stack.append((child, prefix + mark, prefix + below, depth + 1))
-    return "\n".join(lines)
-
-
-def _printable(text: str) -> str:
-    """The text without control characters, which could change the terminal."""
-    return "".join("\ufffd" if unicodedata.category(character) in ("Cc", "Cs") else character for character in text)
-
-
-def _cut(row: str, width: int) -> str:
-    """The row, or its beginning and ``…`` if it has more columns than ``width``."""
-    ends = list(accumulate(map(text_columns, row)))
-    if not ends or ends[-1] <= width:
-        return row
-    return row[: bisect_right(ends, width - 1)] + "…"
-
-
-def text_columns(text: str) -> int:
-    """The number of columns that a text takes in a terminal; characters of East Asian scripts take two."""
-    return sum(
-        0 if unicodedata.category(character) in ("Mn", "Me", "Cf") else 2 if _is_wide(character) else 1
-        for character in text
-    )
-
-
-def _is_wide(character: str) -> bool:
-    return unicodedata.east_asian_width(character) in ("F", "W")
 
 
 def tree_to_svg(forest: Forest, title: str | None = None) -> str:

@@ -1,12 +1,12 @@
-"""Partial trees of a batch as one forest in NumPy, and the arrays that models read of it.
+"""The shapes of all partial trees of a batch, without labels, in NumPy; insertions and deletions change them at once.
 
 All of this happens on the CPU: in the processes that load training data, and between two steps of decoding. So a model
 needs neither a loop nor a shape that depends on its data.
 
-A forest in preorder is a sequence of 2n events, the opening and the closing of its n nodes. Node i opens at event
-``2 i - depth``, since all nodes before it have closed except its ancestors, and closes at the last event of its
-subtree. A step puts new events beside those of old nodes, always in the same order. So cumulative sums give all places
-in the new forest, without a loop over nodes or trees.
+The trees stand one after the other. In preorder, n nodes are 2n events, the opening and the closing of each node. Node
+i opens at event ``2 i - depth``, since all nodes before it have closed except its ancestors, and closes at the last
+event of its subtree. A step puts new events beside those of old nodes, always in the same order. So cumulative sums
+give all places after the step, without a loop over nodes or trees.
 
 R is the number of trees, n of all nodes, M of nodes of the largest tree, Z of slots.
 """
@@ -32,8 +32,8 @@ _CLOSES = np.array([len(_EVENTS) - 1 - _EVENTS[::-1].index(element) for element 
 
 
 @dataclass(frozen=True)
-class Forest:
-    """R trees, one after the other, with nodes in preorder. Indices count all n nodes of the forest.
+class TreeShapes:
+    """R trees, one after the other, with nodes in preorder. Indices count the n nodes of all trees.
 
     Attributes:
         lengths: ``[R]`` int64, numbers of nodes
@@ -48,13 +48,13 @@ class Forest:
     min_width: int = 1
 
     @classmethod
-    def of_roots(cls, count: int) -> Forest:
+    def of_roots(cls, count: int) -> TreeShapes:
         """Makes trees of one node."""
         return cls(np.ones(count, np.int64), np.zeros(count, np.int64), np.arange(1, count + 1))
 
     @classmethod
-    def of_parents(cls, trees: Sequence[np.ndarray], min_width: int = 1) -> Forest:
-        """Makes the forest of trees, each given by the parents ``[m]`` of its nodes in preorder, -1 for the root."""
+    def of_parents(cls, trees: Sequence[np.ndarray], min_width: int = 1) -> TreeShapes:
+        """Makes the shapes of trees, each given by the parents ``[m]`` of its nodes in preorder, -1 for the root."""
         lengths = np.array([len(parents) for parents in trees], np.int64)
         parents = np.concatenate(trees) + np.repeat(np.cumsum(lengths) - lengths, lengths)
         nodes = np.arange(len(parents))
@@ -154,12 +154,10 @@ class Forest:
         """Returns the parents as places in their rows, ``[R, M]`` int64; -1 for roots and padding."""
         return self.padded(np.maximum(self.parents - self.starts, -1), -1)
 
-    # The forest after a step
-
-    def inserted(self, slots: np.ndarray) -> tuple[Forest, np.ndarray]:
+    def inserted(self, slots: np.ndarray) -> tuple[TreeShapes, np.ndarray]:
         """Inserts a node in each of different slots ``[I]``, all at once.
 
-        Returns the new forest, and for each of its nodes ``[n + I]`` int64 its index in this one, or n + i if it was
+        Returns the new shapes, and for each of their nodes ``[n + I]`` int64 its index here, or n + i if it was
         inserted in the i-th of the slots.
         """
         count, total = len(self.depths), len(self.depths) + len(slots)
@@ -180,12 +178,12 @@ class Forest:
         opened = is_open.cumsum()
         sources = np.empty(total, np.int64)
         sources[opened[opens] - 1] = np.arange(total)
-        return Forest(lengths, 2 * np.arange(total) - opens[sources], opened[closes[sources]]), sources
+        return TreeShapes(lengths, 2 * np.arange(total) - opens[sources], opened[closes[sources]]), sources
 
-    def without(self, is_deleted: np.ndarray) -> tuple[Forest, np.ndarray]:
+    def without(self, is_deleted: np.ndarray) -> tuple[TreeShapes, np.ndarray]:
         """Deletes nodes ``[n]`` bool other than roots; their children take their places.
 
-        Returns the new forest, and the index in this one of each of its nodes ``[n']`` int64.
+        Returns the new shapes, and the index here of each of their nodes ``[n']`` int64.
         """
         kept = np.flatnonzero(~is_deleted)
         is_kept = np.zeros(2 * len(self.depths), np.int64)
@@ -193,12 +191,12 @@ class Forest:
         depths = 2 * np.arange(len(kept)) - (is_kept.cumsum()[self.opens[kept]] - 1)
         before = np.concatenate([[0], np.cumsum(~is_deleted)])
         lengths = np.bincount(self.rows[kept], minlength=len(self))
-        return Forest(lengths, depths, before[self.ends[kept]]), kept
+        return TreeShapes(lengths, depths, before[self.ends[kept]]), kept
 
-    def select(self, rows: np.ndarray) -> tuple[Forest, np.ndarray]:
-        """Keeps some trees, ``[R']`` int64, ascending. Returns the new forest and the nodes ``[n']`` that stay."""
+    def select(self, rows: np.ndarray) -> tuple[TreeShapes, np.ndarray]:
+        """Keeps some trees, ``[R']`` int64, ascending. Returns the new shapes and the nodes ``[n']`` that stay."""
         is_kept = np.zeros(len(self), bool)
         is_kept[rows] = True
         stay = is_kept[self.rows]
         before = np.concatenate([[0], np.cumsum(stay)])
-        return Forest(self.lengths[rows], self.depths[stay], before[self.ends[stay]]), np.flatnonzero(stay)
+        return TreeShapes(self.lengths[rows], self.depths[stay], before[self.ends[stay]]), np.flatnonzero(stay)

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 
 from tests.strategies import deep_tree, forests, plain_trees
-from tree_fairseq.drawing.forest import tree_to_svg, tree_to_text
+from tree_fairseq.drawing.tree_pictures import tree_to_svg
 from tree_fairseq.errors import OutsideTreeError
 from tree_fairseq.trees.bracket import read_forest
-from tree_fairseq.trees.tree import Tree, forest_leaves
+from tree_fairseq.trees.tree import Tree, forest_leaves, tree_to_text
 
 SVG = "{http://www.w3.org/2000/svg}"
 SENTENCE = read_forest("(S (NP (DT the) (NN (NN_sub river@@) (NN_sub boat))) (VP (VBZ leaks)) (. .))")

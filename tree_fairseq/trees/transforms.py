@@ -1,11 +1,72 @@
-"""Random re-attachments of constituents, which degrade a tree and keep the order of its words."""
+"""Functions that build a tree over words, or change the shape or the labels of one. The words keep their order."""
 
 from __future__ import annotations
 
 import random
+import re
+from collections.abc import Callable, Sequence
 
 from tree_fairseq.trees.subwords import SUBWORD_SUFFIX
 from tree_fairseq.trees.tree import Tree, tree_from_preorder
+
+INTERMEDIATE = "@"  # the first character of the labels of the nodes that `binarize` inserts
+
+
+def binary_tree(words: Sequence[str], split: Callable[[int, int], int], label: str) -> Tree:
+    """The tree with a given split point in every phrase of two or more words.
+
+    Args:
+        words: at least one word
+        split: called with the span ``[start, end)`` of each such phrase, from the root down and from left to right;
+            returns the index of the first word of the right child
+        label: the label of every phrase and the tag of every word
+    """
+    labels: list[str] = []
+    child_counts: list[int] = []
+    stack = [(0, len(words))]
+    while stack:
+        start, end = stack.pop()
+        if end - start == 1:
+            labels += (label, words[start])
+            child_counts += (1, 0)
+        else:
+            labels.append(label)
+            child_counts.append(2)
+            middle = split(start, end)
+            stack += ((middle, end), (start, middle))
+    return tree_from_preorder(labels, child_counts)
+
+
+def collapse_unary(tree: Tree) -> Tree:
+    """Replaces each chain of only children, preterminals included, by its lowest node."""
+
+    def collapse(node: Tree, children: list[Tree]) -> Tree:
+        is_chain = len(children) == 1 and not children[0].is_leaf
+        return children[0] if is_chain else Tree(node.label, children)
+
+    return tree.fold(collapse)
+
+
+def binarize(tree: Tree) -> Tree:
+    r"""Gives every node at most two children: ``(A b c d)`` becomes ``(A b (@A c d))``.
+
+    A label that begins with ``@`` or ``\`` already is escaped by ``\``, so that inserted nodes can be removed again.
+    """
+
+    def branch(node: Tree, children: list[Tree]) -> Tree:
+        while len(children) > 2:
+            children[-2:] = [Tree(INTERMEDIATE + node.label, children[-2:])]
+        escape = "\\" if node.label.startswith((INTERMEDIATE, "\\")) else ""
+        return Tree(escape + node.label, children) if children else node
+
+    return tree.fold(branch)
+
+
+def strip_function_tags(tree: Tree) -> Tree:
+    """Cuts labels and tags at the first ``-`` or ``=``: ``NP-SBJ=2`` becomes ``NP``; ``-NONE-`` and ``-LRB-`` stay."""
+    return tree.map_labels(
+        lambda label: label if label.startswith(("-", "=")) else re.split("[-=]", label, maxsplit=1)[0]
+    )
 
 
 class _Node:
