@@ -20,7 +20,7 @@ from tests.tree_insertion.test_preprocessing import preprocess
 from tree_fairseq.classification.criterion import TreeClassificationCriterion
 from tree_fairseq.support.processes import ProcessPool
 from tree_fairseq.tree_insertion.criterion import SlotKlDivergence
-from tree_fairseq.tree_insertion.lines import EncodedText, LineReader, TrajectorySampler, write_stores
+from tree_fairseq.tree_insertion.preprocessing import EncodedText, LineReader, TrajectorySampler, write_stores
 from tree_fairseq.trees.text import inspect_text
 
 

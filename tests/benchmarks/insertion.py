@@ -17,7 +17,7 @@ from tests.benchmarks.naive_insertion import GrownTree, grow
 from tests.benchmarks.reporting import TIME_HEADINGS, Report, milliseconds, time_cells
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.tree_insertion.dictionary import LabelWords
-from tree_fairseq.tree_insertion.lines import EncodedTree, TrajectorySampler
+from tree_fairseq.tree_insertion.preprocessing import EncodedTree, TrajectorySampler
 from tree_fairseq.trees.notations import notation_named
 
 SIZE, UPDATES = Size(layers=2, width=64, heads=4), 1_500

@@ -28,8 +28,8 @@ from tree_fairseq.tree_insertion.dataset import (
     collate_partial_trees,
     spread,
 )
-from tree_fairseq.tree_insertion.lines import EncodedTree, TrajectorySampler, write_stores
 from tree_fairseq.tree_insertion.oracles import CentralityOracle
+from tree_fairseq.tree_insertion.preprocessing import EncodedTree, TrajectorySampler, write_stores
 from tree_fairseq.tree_insertion.slots import KINDS, insert, slot_mask
 from tree_fairseq.tree_insertion.store import InsertionStore
 from tree_fairseq.tree_insertion.target import TargetTree

@@ -14,8 +14,8 @@ from tests.strategies import symbol_trees
 from tree_fairseq.errors import CorruptFileError
 from tree_fairseq.support.processes import ProcessPool
 from tree_fairseq.tree_insertion.dictionary import LabelWords
-from tree_fairseq.tree_insertion.lines import EncodedTree, TrajectorySampler, write_stores
 from tree_fairseq.tree_insertion.oracles import CentralityOracle, ExactOracle
+from tree_fairseq.tree_insertion.preprocessing import EncodedTree, TrajectorySampler, write_stores
 from tree_fairseq.tree_insertion.store import InsertionStore, encode_item, write_store
 from tree_fairseq.tree_insertion.target import TargetTree
 from tree_fairseq.tree_insertion.trajectories import trajectories

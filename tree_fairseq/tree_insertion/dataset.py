@@ -21,8 +21,7 @@ from tree_fairseq.tasks.pair_dataset import PairDataset
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary, SequenceDictionary
 from tree_fairseq.tree_insertion.model_input import partial_tree_input
 from tree_fairseq.tree_insertion.slots import SlotNumbers, sequence_slots
-from tree_fairseq.tree_insertion.store import StoredInsertions
-from tree_fairseq.tree_insertion.target_lengths import TargetLimit
+from tree_fairseq.tree_insertion.store import StoredInsertions, TargetLimit
 from tree_fairseq.tree_insertion.trajectories import PartialTree
 from tree_fairseq.tree_insertion.tree_shapes import TreeShapes
 

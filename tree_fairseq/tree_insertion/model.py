@@ -15,7 +15,7 @@ from tree_fairseq.repairs.fairseq_versions import merges_embeddings
 from tree_fairseq.support.options import option, refuse_flags
 from tree_fairseq.tree_insertion.decoder import DecoderMemory, TreeInsertionDecoder
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
-from tree_fairseq.tree_insertion.target_lengths import TargetLimit
+from tree_fairseq.tree_insertion.store import TargetLimit
 
 
 class Decoding(enum.Enum):

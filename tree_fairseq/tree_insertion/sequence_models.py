@@ -15,7 +15,7 @@ from tree_fairseq.nn.extended_transformer import register_architectures
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary, SequenceDictionary
 from tree_fairseq.tree_insertion.model import SIZES, Decoding, TreeGeneratingTransformer
 from tree_fairseq.tree_insertion.slots import sequence_slots
-from tree_fairseq.tree_insertion.target_lengths import TargetLimit
+from tree_fairseq.tree_insertion.store import TargetLimit
 
 
 class TreeSequenceModel(TreeGeneratingTransformer):

@@ -15,8 +15,10 @@ item at which they begin; M parents in preorder (-1 for the root); and the traje
 from __future__ import annotations
 
 import functools
+import logging
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -24,11 +26,14 @@ import numpy as np
 from tree_fairseq.data_bin.block_checksums import checker_of, require_whole_index
 from tree_fairseq.data_bin.index_files import data_and_index, map_values, read_index_with_pointers, write_index
 from tree_fairseq.data_bin.token_files import token_lengths
-from tree_fairseq.errors import CorruptFileError
+from tree_fairseq.errors import CorruptFileError, InputError
 from tree_fairseq.tree_insertion.trajectories import Trajectory
+
+logger = logging.getLogger(__name__)
 
 _HEAD = 2
 _BLOCK = 2**16  # trees whose lengths are computed at once
+_SKIP = "--skip-invalid-size-inputs-valid-test"
 _REPAIR = "Preprocess again, or run `tree-fairseq check` on the folder to see all problems"
 
 
@@ -168,3 +173,50 @@ def open_store(prefix: Path, trajectory_count: int) -> InsertionStore:
             f"where there should be {trajectory_count} of {lengths[line]} ({len(differing)} such lines). {_REPAIR}"
         )
     return store
+
+
+@dataclass(frozen=True)
+class TargetLimit:
+    """The positions of a decoder that reads trees as sequences of labels and brackets.
+
+    Attributes:
+        positions: how many it has, ``--max-target-positions``
+        added: how many of them are for tokens beside those of a tree, such as EOS
+    """
+
+    positions: int
+    added: int
+
+    @property
+    def longest(self) -> int:
+        """The largest number of labels and brackets of a tree."""
+        return self.positions - self.added
+
+    def check(self, split: str, stores: Sequence[InsertionStore], skips: bool) -> None:
+        """Looks for trees of a split that are too long; ``skips`` says whether they are left out.
+
+        If they are, this logs how many there are, else it raises InputError about the first one.
+        """
+        too_long = [np.flatnonzero(store.sizes > self.longest) for store in stores]
+        count = sum(map(len, too_long))
+        if not count:
+            return
+        store, line = next((store, int(found[0])) for store, found in zip(stores, too_long) if len(found))
+        path = Path(store.prefix).with_suffix("")  # of the token files
+        if skips:
+            total = sum(map(len, stores))
+            logger.warning(
+                "[%s] %d of %d trees have more than %d labels and brackets (--max-target-positions %d) and are "
+                "skipped; the first is %s, line %d",
+                *(split, count, total, self.longest, self.positions, path, line + 1),
+            )
+            return
+        lines = "1 line is" if count == 1 else f"{count} lines are"
+        most = max(int(store.sizes.max(initial=0)) for store in stores) + self.added
+        raise InputError(
+            f"the tree has {store.sizes[line]} labels and brackets, and the model has positions for {self.longest} "
+            f"(--max-target-positions {self.positions}; {lines} too long)",
+            path,
+            line + 1,
+            hint=f"Train with --max-target-positions {most}, or skip them with {_SKIP}.",
+        )

@@ -42,9 +42,8 @@ from tree_fairseq.tree_insertion.sampled_search import SampledInsertionGenerator
 from tree_fairseq.tree_insertion.search import InsertionGenerator, write_trace
 from tree_fairseq.tree_insertion.sequence_models import TreeSequenceModel
 from tree_fairseq.tree_insertion.sequence_search import LeftToRightGenerator, SequenceInsertionGenerator
-from tree_fairseq.tree_insertion.store import InsertionStore, open_store
+from tree_fairseq.tree_insertion.store import InsertionStore, TargetLimit, open_store
 from tree_fairseq.tree_insertion.target import ROOT_LABEL
-from tree_fairseq.tree_insertion.target_lengths import TargetLimit
 from tree_fairseq.tree_insertion.task_options import DEFAULT_LIMITS, TreeInsertionConfig, check_samples, sampler_of
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.symbols import exact_matches
