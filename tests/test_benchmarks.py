@@ -16,7 +16,6 @@ from tests.benchmarks.accumulation import descendants_first
 from tests.benchmarks.classification_models import Task
 from tests.benchmarks.direct_positions import DirectPositions
 from tests.benchmarks.direct_tensor import DirectAccumulation
-from tests.benchmarks.distance_bias import candidates as distance_attention
 from tests.benchmarks.documents import Steps
 from tests.benchmarks.figures import Figure, byte_ratio, markdown, time_ratio
 from tests.benchmarks.measuring import Timing, peak_bytes, side_by_side
@@ -41,7 +40,6 @@ FIGURES = {
     "tree_transformer_generate": ["ratio"],
     "structural_beam": ["ratio", "validity"],
     "tree_positions": ["speedup", "memory_saving"],
-    "distance_bias": ["speedup", "memory_saving"],
     "classification_step": ["ratio", "speedup_tree_lstm"],
     "documents": ["memory_growth", "memory_saving", "speedup"],
     "treeformer": ["ratio", "speedup_naive", "speedup_vectorised", "memory_ratio"],
@@ -142,12 +140,6 @@ def test_direct_positions_equal_sums_of_rows_of_the_table():
     torch.testing.assert_close(DirectPositions(module, paths)(), module.encode(paths))
 
 
-def test_attention_by_blocks_has_the_gradients_of_a_lookup_for_each_pair():
-    works = distance_attention(2, 160)
-    for got, expected in zip(works["blocks"](), works["pairs"]()):
-        torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-4)
-
-
 def test_a_document_as_one_forest_gets_the_same_logits_as_its_rows():
     steps = Steps(Task(words=30))
     logits = {}
@@ -164,7 +156,7 @@ def test_the_gathered_chart_equals_the_chart(project_once):
     chart = Chart(16, ChartConfig(treeformer_height=4))
     states = torch.randn(6, 2, 16)
     cells = chart.cells(torch.zeros(2, 6, dtype=torch.bool))
-    gathered = gathered_chart.encode(states, chart.composition()[0], chart.query[0], 4, project_once)  # B x C / B x D
+    gathered = gathered_chart.encode(states, chart.composition(), chart.query[0], 4, project_once)  # B x C / B x D
     torch.testing.assert_close(gathered.transpose(0, 1), chart(states, cells))
 
 

@@ -18,7 +18,6 @@ import tree_fairseq.data_bin.kinds
 import tree_fairseq.nn.distance_transformer
 import tree_fairseq.nn.extended_transformer
 import tree_fairseq.nn.pretrained
-import tree_fairseq.nn.rdrop
 import tree_fairseq.scoring.predictions
 import tree_fairseq.tasks.translation
 import tree_fairseq.tree_insertion.criterion
@@ -35,7 +34,6 @@ import tree_fairseq.tree_transformer.model
 import tree_fairseq.treeformer.model
 from tree_fairseq.new_text import output_hook
 from tree_fairseq.new_text.folder_text import prepare_new_text
-from tree_fairseq.nn import initial_embeddings
 from tree_fairseq.preprocessing import hook
 from tree_fairseq.repairs import (
     checkpoint_loading,
@@ -62,7 +60,6 @@ loading_processes.install()
 hook.install()
 prepare_new_text()
 output_hook.install()
-initial_embeddings.install()
 
 
 def be_one_package(name: str, path: str) -> None:

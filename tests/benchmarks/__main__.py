@@ -26,7 +26,6 @@ BENCHMARKS = {
     "tree_transformer_generate": "beam search: Tree-Transformer and transformer, on equally many positions",
     "structural_beam": "search for trees and fairseq's beam search; how many outputs are trees",
     "tree_positions": "tree positions: rows of a projected table and n * k * P values for each node",
-    "distance_bias": "attention with a bias by distance on long texts: by blocks and PyTorch's; fairseq's without it",
     "classification_step": "training step of classifiers: Tree-Transformer, transformer, Tree-LSTMs; also by length",
     "documents": "training step on a document by number of sentences: as rows and as one forest",
     "treeformer": "Treeformer's chart, its encoder without the chart, the triple loop, one gather per level",

@@ -82,13 +82,15 @@ class Charts:
 
     def gathered(self, project_once: bool) -> None:
         """Runs gathers of all splits of a level."""
-        weights = (self.chart.composition()[0], self.chart.query[0], self.chart.height)
+        weights = (self.chart.composition(), self.chart.query[0], self.chart.height)
         encoded = gathered_chart.encode(self.states, *weights, project_once)
         self._backward(encoded, self.gradient.transpose(0, 1))
 
     def loop(self) -> None:
         """Runs the paper's loops over the first sentence."""
-        encoded = direct_chart.encode(self.states[:, 0], self.chart.composition(), self.chart.query, self.chart.height)
+        encoded = direct_chart.encode(
+            self.states[:, 0], self.chart.composition(), self.chart.query[0], self.chart.height
+        )
         self._backward(torch.stack(list(encoded.values())), self.gradient[:, 0])
 
     def saved_ratio(self) -> float:

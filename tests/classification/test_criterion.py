@@ -58,9 +58,9 @@ def drawn(seed: int, documents: int = 5, rows: int = 7, nodes: int = 3, leaves: 
     return Answers(documents, rows, nodes, leaves, seed), sample
 
 
-def criterion(all_nodes: bool, label_smoothing: float = 0.0, rdrop_alpha: float = 0.0):
+def criterion(all_nodes: bool, label_smoothing: float = 0.0):
     task = SimpleNamespace(labels_all_nodes=all_nodes, target_dictionary=None)
-    return TreeClassificationCriterion(task, label_smoothing, rdrop_alpha)
+    return TreeClassificationCriterion(task, label_smoothing)
 
 
 def places(model, sample, all_nodes: bool):
@@ -98,45 +98,6 @@ def test_values_and_gradients_are_those_of_the_equation(seed, all_nodes, smoothi
     weights = [model.node_logits, model.leaf_logits] if all_nodes else [model.logits]
     for ours, theirs in zip(torch.autograd.grad(loss, weights), torch.autograd.grad(expected, weights)):
         torch.testing.assert_close(ours, theirs)
-
-
-class Passes(nn.Module):
-    """A model that says something else in every other pass."""
-
-    def __init__(self, *models: Answers):
-        super().__init__()
-        self.models = nn.ModuleList(models)
-        self.passes = 0
-
-    def forward(self, **inputs):
-        self.passes += 1
-        return self.models[(self.passes - 1) % len(self.models)](**inputs)
-
-
-@pytest.mark.parametrize("all_nodes", [False, True])
-@pytest.mark.parametrize("seed", range(3))
-def test_rdrop_adds_the_divergence_of_two_passes(seed, all_nodes):
-    first, sample = drawn(seed)
-    both = Passes(first, drawn(seed + 100)[0])
-    loss, sample_size, log = criterion(all_nodes, 0.2, 3.0)(both, sample)
-    found = [places(model, sample, all_nodes) for model in both.models]
-    expected = (equation(found[0], 0.2) + equation(found[1], 0.2)) / 2
-    for (ours, _), (theirs, _) in zip(*found):
-        p, q = (torch.softmax(scores, dim=0) for scores in (ours, theirs))
-        expected = expected + 3 / 4 * sum(
-            p[k] * (p[k] / q[k]).log() + q[k] * (q[k] / p[k]).log() for k in range(CLASSES)
-        )
-    assert both.passes == 2 and sample_size == len(found[0])
-    torch.testing.assert_close(loss, expected)
-    torch.testing.assert_close(log["nll_loss"], ((equation(found[0], 0) + equation(found[1], 0)) / 2).detach())
-    for model in both.models:
-        weights = [model.node_logits, model.leaf_logits] if all_nodes else [model.logits]
-        gradients = (torch.autograd.grad(value, weights, retain_graph=True) for value in (loss, expected))
-        for ours, theirs in zip(*gradients):
-            torch.testing.assert_close(ours, theirs)
-    both.eval()
-    plain = criterion(all_nodes, 0.2)(first, sample)[0]
-    assert criterion(all_nodes, 0.2, 3.0)(both, sample)[0].item() == plain.item() and both.passes == 3
 
 
 @pytest.mark.parametrize("all_nodes", [False, True])

@@ -13,7 +13,6 @@ from tests.nn.tiny import build
 from tree_fairseq.classification import treeformer_classifier  # noqa: F401  (registers the architectures)
 from tree_fairseq.classification.document_structure import text_rows
 from tree_fairseq.errors import InputError, MissingTreesError
-from tree_fairseq.nn import biased_attention
 from tree_fairseq.nn.common_ancestors import leaf_relations
 from tree_fairseq.nn.tree_batch import TreeBatch
 
@@ -54,19 +53,6 @@ def test_documents_are_independent_of_their_batch(arch):
         alone = model(**inputs_of(model, Documents([own]).rows))["logits"][0]
         torch.testing.assert_close(together[row], alone)
     assert not torch.allclose(together, plain(**inputs_of(plain, batch.rows))["logits"])
-
-
-@pytest.mark.parametrize("arch", ["transformer_classifier_tiny", "tree_transformer_classifier_tiny"])
-def test_long_documents_have_the_gradients_of_short_ones(arch, monkeypatch):
-    batch, results = Documents(([5, 1, 3], [1, 4], [6], [1])), []
-    for least in (0, biased_attention._LEAST):
-        monkeypatch.setattr(biased_attention, "_LEAST", least)
-        model = filled(arch, *BOTH, *ANCESTORS)
-        loss = model(**inputs_of(model, batch.rows))["logits"].square().sum()
-        results.append((loss, *torch.autograd.grad(loss, list(model.parameters()), allow_unused=True)))
-    assert sum(gradient is not None for gradient in results[0]) > 10
-    for blocks, whole in zip(*results):
-        torch.testing.assert_close(blocks, whole, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["linear", "tree", "both"])

@@ -123,7 +123,7 @@ class Listener(nn.Module):
         return {"logits": torch.zeros(len(net_input["src_tokens"]), 4), "node_logits": None, "leaf_logits": None}
 
 
-@pytest.mark.parametrize("name", ["cross_entropy", "label_smoothed_cross_entropy", "rdrop_cross_entropy"])
+@pytest.mark.parametrize("name", ["cross_entropy", "label_smoothed_cross_entropy"])
 def test_losses_of_tokens_are_refused(tree_data, name):
     with pytest.raises(InputError, match=f"--criterion {name} .* second class") as refused:
         task_of(tree_data).build_criterion(OmegaConf.create({"_name": name, "sentence_avg": False}))

@@ -70,7 +70,6 @@ KINDS = {
         ("--insertion-oracle", "exact", "--target-distribution", "optimal"),
     ),
     "parsed source": (("--tree-parser", "right-branching"), ("--insertion-encoder", "tree")),
-    "deleting": ((), ("--deletion",)),
     "absolute positions": ((), ("--absolute-positions", "--max-target-positions", 40)),
 }
 
@@ -145,7 +144,7 @@ def test_generate_interactive_and_hub_agree(system, caplog, tmp_path):
     assert caplog.messages[-1] == f"B\t{BRACKET.write(trees[0])}"
 
 
-@pytest.mark.parametrize("system", ["numbered", "deleting"], indirect=True)
+@pytest.mark.parametrize("system", ["numbered"], indirect=True)
 def test_every_step_is_written_and_drawn(system, tmp_path):
     output = generate(system, "--insertion-trace", tmp_path / "trace", "--retain-iter-history")
     steps = lines_of("I", output)

@@ -53,13 +53,6 @@ def test_attention_to_phrases_is_that_of_the_last_layer(chart_system):
     assert shown[:, places] == pytest.approx(last, abs=0.01)
 
 
-def test_without_eos_in_phrases_it_has_a_cell_of_its_own(data_bin):
-    flags = "--treeformer-height", 4, "--treeformer-without-eos"
-    system = System(untrained(data_bin, "translation", "treeformer_tiny", *flags), beam=1, max_len_b=4)
-    view = system.explain(system.reader.read_line("she sees it .")).views["chart"]
-    assert [cell for cell in view["cells"] if cell[1] == 5] == [[4, 5]]
-
-
 def test_classes_have_probabilities_and_nodes_their_own(class_system, class_trees):
     lines = (class_trees / "test.trees").read_text(encoding="utf-8").splitlines()
     for sentence, line in zip(class_system.reader.read_split("test", 4), lines):

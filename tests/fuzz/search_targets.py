@@ -9,9 +9,9 @@ from torch import nn
 
 from tests.fuzz.law import Choices, target
 from tests.tree_insertion.slot_batches import DICTIONARY
+from tests.tree_insertion.slot_tables import SlotTable
 from tests.tree_insertion.test_sequence_search import SEQUENCES, SequenceTable
 from tests.tree_positional.random_searches import ODD_SCORES, RandomSearch
-from tests.tree_positional.slot_tables import SlotTable
 from tests.tree_positional.table_models import batch
 from tree_fairseq.tree_insertion.parallel_search import InsertionLimits, ParallelSearch
 from tree_fairseq.tree_insertion.search import InsertionGenerator
@@ -45,8 +45,6 @@ class OddAnswers(nn.Module):
         """The answers of the model, every few slots with something odd."""
         output = self.model.decode(memory, partial)
         output["logits"][:: self.every] += self.odd
-        if output["delete"] is not None:
-            output["delete"][:, :: self.every] += self.odd[0]
         return output
 
 

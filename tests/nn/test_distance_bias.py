@@ -77,19 +77,12 @@ def direct(attention, states, padding, rows: BiasRows) -> torch.Tensor:
 
 
 @pytest.mark.parametrize(
-    "kind, signed, ancestors",
-    [
-        ("linear", False, "none"),
-        ("linear", True, "label"),
-        ("tree", False, "none"),
-        ("both", False, "height"),
-        ("both", True, "both"),
-        ("none", False, "both"),
-    ],
+    "kind, ancestors",
+    [("linear", "none"), ("linear", "label"), ("tree", "none"), ("both", "height"), ("both", "both"), ("none", "both")],
 )
-def test_attention_equals_attention_word_by_word(kind, signed, ancestors):
+def test_attention_equals_attention_word_by_word(kind, ancestors):
     torch.manual_seed(1)
-    config = DistanceBiasConfig(distance_bias=kind, max_distance=4, signed_distance=signed, ancestor_bias=ancestors)
+    config = DistanceBiasConfig(distance_bias=kind, max_distance=4, ancestor_bias=ancestors)
     config.num_labels = len(TASK.label_dictionary)
     attention = DistanceAttention(8, 2, config).double()
     fill(attention)
@@ -99,7 +92,7 @@ def test_attention_equals_attention_word_by_word(kind, signed, ancestors):
     trees = TreeBatch.from_net_input(batch["source_spans"], tokens, 1)
     linear = torch.arange(1 - tokens.size(1), tokens.size(1)).clamp(-4, 4)
     relations = leaf_relations(("tree", "label", "height"), trees, 4, 1)
-    rows = BiasRows(linear + 4 if signed else linear.abs(), **relations)
+    rows = BiasRows(linear.abs(), **relations)
     attention.distance_bias.given = rows
     states = torch.randn(*tokens.t().shape, 8, dtype=torch.float64, requires_grad=True)
     weights = torch.randn_like(states)
@@ -195,8 +188,6 @@ def test_half_precision_keeps_the_gradients_of_frequent_distances():
             ("--distance-bias", "none", "--ancestor-bias", "label", "--max-distance", "-1"),
             "--max-distance -1",
         ),
-        (BASELINE, ("--distance-bias", "tree", "--signed-distance"), "--signed-distance is about linear"),
-        ("treeformer_tiny", ("--signed-distance",), "--signed-distance is about linear"),
         (
             "source_encoder_transformer_tiny",
             ("--source-encoder", "tree_lstm", "--distance-bias", "linear"),
@@ -240,6 +231,6 @@ def test_layers_that_may_be_dropped_have_the_rows_of_the_batch():
         layer = nn.Module()
         layer.self_attn = own
         layers.append(layer)
-    cfg = SimpleNamespace(distance_bias="linear", ancestor_bias="none", max_distance=4, signed_distance=False)
+    cfg = SimpleNamespace(distance_bias="linear", ancestor_bias="none", max_distance=4)
     give_rows(layers.train(), cfg, 5, {}, torch.device("cpu"))
     assert all(own.distance_bias.given.linear.shape == (9,) for own in attention)

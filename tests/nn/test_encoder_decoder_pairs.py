@@ -180,7 +180,7 @@ def test_an_encoder_that_is_not_registered_is_refused(folder_of):
     [
         ("transformer", ("--treeformer-height", "3")),
         ("transformer", ("--no-subtree-mask",)),
-        ("tree", ("--treeformer-heads", "4")),
+        ("tree", ("--treeformer-height", "4")),
         ("treeformer", ("--no-node-cross-attention",)),
     ],
 )

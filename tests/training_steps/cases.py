@@ -22,7 +22,6 @@ from tests.end_to_end.fixtures import preprocess as preprocess_trees
 from tests.nn.pretrained import save_albert
 
 SMOOTHED = ("--criterion", "label_smoothed_cross_entropy", "--label-smoothing", "0.1")
-RDROP = ("--criterion", "rdrop_cross_entropy", "--label-smoothing", "0.1", "--rdrop-alpha", "2")
 CLASSES = ("--criterion", "tree_classification", "--label-smoothing", "0.1")
 SIZES = (24, 4, 4)
 
@@ -125,19 +124,13 @@ CASES = [
     *_cases(
         "translation",
         "transformer_distance_bias_tiny",
-        {"": (), "signed": ("--signed-distance",), "trees": ("--distance-bias", "tree", "--ancestor-bias", "both")},
+        {"": (), "trees": ("--distance-bias", "tree", "--ancestor-bias", "both")},
     ),
     *_cases("translation", "tree_transformer_tiny", {"cross-entropy": ()}, ("--criterion", "cross_entropy")),
-    *_cases("translation", "tree_transformer_tiny", {"R-Drop": ()}, RDROP),
     *_cases(
         "translation",
         "treeformer_tiny",
-        {
-            "": (),
-            "without EOS": ("--treeformer-without-eos",),
-            "low": ("--treeformer-height", "2"),
-            "distances": ("--distance-bias", "both"),
-        },
+        {"": (), "low": ("--treeformer-height", "2"), "distances": ("--distance-bias", "both")},
     ),
     *_cases(
         "translation",
@@ -174,9 +167,7 @@ CASES = [
         "tree_insertion_transformer_tiny",
         {
             "": (),
-            "deleting": ("--deletion",),
-            "three partial trees": ("--partial-states", "3", "--deletion"),
-            "R-Drop": ("--rdrop-alpha", "2", "--deletion"),
+            "three partial trees": ("--partial-states", "3"),
             "exact": ("--insertion-oracle", "exact", "--target-distribution", "optimal"),
             "absolute positions": ("--absolute-positions", "--max-target-positions", "40"),
         },
@@ -218,7 +209,6 @@ CASES = [
         for arch in ("tree_transformer_classifier_tiny", "transformer_classifier_tiny")
         for case in _cases("documents", arch, {"distances": _DISTANCES}, CLASSES)
     ],
-    *_cases("classes of nodes", "tree_transformer_classifier_tiny", {"R-Drop": ("--rdrop-alpha", "2")}, CLASSES),
     *_cases("sentences", "treeformer_classifier_tiny", {"distances": ("--distance-bias", "linear")}, CLASSES),
     *[
         case

@@ -19,14 +19,14 @@ TINY = "tree_insertion_transformer_tiny"
 LABELS = 9
 
 
-def insertion_task(words: int = 20, deletion: bool = False) -> SimpleNamespace:
+def insertion_task(words: int = 20) -> SimpleNamespace:
     """What a model asks its task for."""
     return SimpleNamespace(
         source_dictionary=dictionary(*(f"s{k}" for k in range(words))),
         target_dictionary=label_dictionary(*(f"t{k}" for k in range(LABELS))),
         source_side=Side(CONSTITUENCY, labels=dictionary(*(f"L{k}" for k in range(6)))),
         insertion=SimpleNamespace(numbered=True, splits={}),
-        cfg=SimpleNamespace(deletion=deletion),
+        cfg=SimpleNamespace(),
     )
 
 
@@ -71,6 +71,6 @@ class Examples:
         )
 
 
-def build_insertion(*flags: str, deletion: bool = False, seed: int = 0):
+def build_insertion(*flags: str, seed: int = 0):
     """A tiny model ready to be evaluated."""
-    return build(insertion_task(deletion=deletion), *flags, arch=TINY, seed=seed)
+    return build(insertion_task(), *flags, arch=TINY, seed=seed)

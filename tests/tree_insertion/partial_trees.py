@@ -72,12 +72,6 @@ def inserted(batch: dict[str, Tensor], slots: Tensor, answers: Tensor) -> Change
     return _changed(batch, *shapes.inserted(packed), new)
 
 
-def deleted(batch: dict[str, Tensor], is_deleted: Tensor) -> ChangedTrees:
-    """The batch without some nodes; roots stay."""
-    gone = is_deleted[batch["labels"] != PAD].numpy() & (shapes_of(batch).depths > 0)
-    return _changed(batch, *shapes_of(batch).without(gone), torch.empty(0, dtype=torch.long))
-
-
 def trees_after(changed: ChangedTrees) -> dict[str, Tensor]:
     """The batch that a step leaves."""
     return read_partial_trees({"labels": changed.labels, "parents": changed.parents}, PAD)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import torch
 from fairseq.data import Dictionary
 from torch import Tensor
 
@@ -43,13 +42,12 @@ def random_tree(random: np.random.Generator, nodes: int) -> Tree:
     return build(0)
 
 
-def random_state(random: np.random.Generator, wrong_nodes: float | None = None) -> PartialTree:
-    """A partial tree of a random tree, with wrong nodes or without."""
+def random_state(random: np.random.Generator) -> PartialTree:
+    """A partial tree of a random tree."""
     target = TargetTree.of(random_tree(random, int(random.integers(1, 12))))
     path = trajectory(CentralityOracle(target), random)
     labels = np.array([DICTIONARY.index(label) for label in target.labels])
-    state = path.partial_tree(labels, np.array(target.parents), int(random.integers(path.length + 1)))
-    return state if wrong_nodes is None else state.corrupted(wrong_nodes, DICTIONARY.label_ids, random)
+    return path.partial_tree(labels, np.array(target.parents), int(random.integers(path.length + 1)))
 
 
 def tree_slots(states: list[PartialTree], partial: dict, distribution: TargetDistribution) -> dict[str, Tensor]:
@@ -59,14 +57,11 @@ def tree_slots(states: list[PartialTree], partial: dict, distribution: TargetDis
 
 
 def random_batch(
-    seed: int,
-    rows: int = 3,
-    wrong_nodes: float | None = None,
-    distribution: TargetDistribution = TargetDistribution("rank", 0.7),
+    seed: int, rows: int = 3, distribution: TargetDistribution = TargetDistribution("rank", 0.7)
 ) -> tuple[dict, Tensor]:
     """A batch as the data set makes it, sources aside; and the numbers of its slots."""
     random = np.random.default_rng(seed)
-    states = [random_state(random, wrong_nodes) for _ in range(rows)]
+    states = [random_state(random) for _ in range(rows)]
     partial = collate_partial_trees(states, PAD)
     sample = {
         "net_input": {"partial_tree": partial},
@@ -75,8 +70,4 @@ def random_batch(
         "ntokens": len(partial["slots"]),
         "slot_target": tree_slots(states, partial, distribution),
     }
-    if wrong_nodes is not None:
-        sample["delete"] = torch.zeros_like(partial["labels"])
-        for row, state in enumerate(states):
-            sample["delete"][row, : len(state.wrong)] = torch.from_numpy(state.wrong)
     return sample, partial["slots"]

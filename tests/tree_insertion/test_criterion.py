@@ -10,8 +10,7 @@ import torch
 from fairseq.logging import metrics
 from torch import nn
 
-from tests.tree_insertion.slot_batches import DICTIONARY, PAD, random_batch
-from tree_fairseq.errors import InputError
+from tests.tree_insertion.slot_batches import DICTIONARY, random_batch
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.tree_insertion.criterion import SlotKlDivergence, slot_divergence
 from tree_fairseq.tree_insertion.dataset import TargetDistribution
@@ -20,15 +19,14 @@ from tree_fairseq.tree_insertion.dataset import TargetDistribution
 class Constant(nn.Module):
     """A model whose output does not depend on its input."""
 
-    def __init__(self, slot, count, shape=None, seed=0):
+    def __init__(self, slot, count, seed=0):
         super().__init__()
         torch.manual_seed(seed)
         self.slot = slot
         self.logits = nn.Parameter(2 * torch.randn(count, len(DICTIONARY), dtype=torch.float64))
-        self.delete = None if shape is None else nn.Parameter(2 * torch.randn(shape, dtype=torch.float64))
 
     def forward(self, partial_tree):
-        return {"slot": self.slot, "logits": self.logits, "delete": self.delete}
+        return {"slot": self.slot, "logits": self.logits}
 
 
 def criterion(**options):
@@ -76,41 +74,6 @@ def test_labels_are_smoothed(share):
     torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-12)
 
 
-class Passes(nn.Module):
-    """A model that says something else in every other pass."""
-
-    def __init__(self, *models: Constant):
-        super().__init__()
-        self.models = nn.ModuleList(models)
-        self.passes = 0
-
-    def forward(self, **inputs):
-        self.passes += 1
-        return self.models[(self.passes - 1) % len(self.models)](**inputs)
-
-
-@pytest.mark.parametrize("deletes", [False, True])
-@pytest.mark.parametrize("seed", range(3))
-def test_rdrop_adds_the_divergence_of_two_passes(seed, deletes):
-    sample, slot = random_batch(seed, wrong_nodes=0.3 if deletes else None)
-    shape = tuple(sample["delete"].shape) if deletes else None
-    both = Passes(*(Constant(slot, len(slot), shape, seed=own) for own in (seed, seed + 100)))
-    plain = [criterion()(model, sample)[0] for model in both.models]
-    loss, size, _ = criterion(rdrop_alpha=3.0)(both, sample)
-    assert both.passes == 2 and size == 3
-    expected = sum(plain) / 2
-    for place in range(len(slot)):
-        p, q = (torch.softmax(model.logits[place], dim=0) for model in both.models)
-        expected = expected + 3 / 4 * ((p * (p / q).log()).sum() + (q * (q / p).log()).sum())
-    # The cross-entropy of deletions is in single precision.
-    torch.testing.assert_close(loss, expected, rtol=1e-6 if deletes else 1e-12, atol=0)
-    weights = list(both.parameters())
-    for ours, theirs in zip(*(torch.autograd.grad(value, weights, retain_graph=True) for value in (loss, expected))):
-        torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-12)
-    both.eval()
-    assert criterion(rdrop_alpha=3.0)(both, sample)[0].item() == plain[0].item() and both.passes == 3
-
-
 def test_it_is_zero_for_a_model_that_predicts_the_target():
     sample, slot = random_batch(5)
     target = sample["slot_target"]
@@ -132,36 +95,6 @@ def test_any_of_the_best_labels_is_right():
         logits = torch.zeros(3, len(DICTIONARY))
         logits[[0, 1, 2], [answer, 2, 5]] = 1.0
         assert slot_divergence(slot, logits, target)[1].tolist() == [bool(right) for right in rights]
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_wrong_nodes_are_learned_beside(seed):
-    sample, slot = random_batch(seed, wrong_nodes=0.4)
-    labels = sample["net_input"]["partial_tree"]["labels"]
-    model = Constant(slot, len(slot), labels.shape, seed)
-    loss, _, log = criterion(deletion_weight=0.5)(model, sample)
-    expected, counts = (
-        equation(slot, model.logits, sample["slot_target"]),
-        {"deleted": 0, "wrong": 0, "rightly_deleted": 0},
-    )
-    for row, node in (labels != PAD).nonzero().tolist():
-        if node:
-            wrong, said = bool(sample["delete"][row, node]), torch.sigmoid(model.delete[row, node])
-            expected = expected - 0.5 * torch.log(said if wrong else 1 - said).float()
-            counts["deleted"] += bool(said > 0.5)
-            counts["wrong"] += wrong
-            counts["rightly_deleted"] += bool(said > 0.5) and wrong
-    torch.testing.assert_close(loss, expected, rtol=1e-6, atol=0)
-    assert {name: int(log[name]) for name in counts} == counts
-    assert model.delete.grad is None
-    loss.backward()
-    assert not model.delete.grad[:, 0].any() and not model.delete.grad[labels == PAD].any()
-
-
-def test_a_model_that_cannot_delete_is_named():
-    sample, slot = random_batch(1, wrong_nodes=0.4)
-    with pytest.raises(InputError, match="--deletion"):
-        criterion()(Constant(slot, len(slot)), sample)
 
 
 def test_half_precision_is_summed_in_full():
@@ -196,8 +129,3 @@ def test_what_is_logged():
         "loss": pytest.approx(2 / math.log(2), abs=1e-3), "slot_loss": pytest.approx(0.25 / math.log(2), abs=1e-4),
         "slot_accuracy": 60.0, "keep_accuracy": 80.0, "insert_accuracy": 40.0,
     }  # fmt: skip
-    deletion = {"delete_loss": 2.0, "deleted": 3, "wrong": 5, "rightly_deleted": 2}
-    with metrics.aggregate() as logged:
-        SlotKlDivergence.reduce_metrics([output | deletion for output in outputs])
-    values = logged.get_smoothed_values()
-    assert values["delete_loss"] == pytest.approx(1 / math.log(2), abs=1e-3) and values["delete_f1"] == 50.0

@@ -89,10 +89,7 @@ def test_a_batch_holds_partial_trees_and_whole_ones(stored, dictionary):
     data = data_of(stored, dictionary)
     data.set_epoch(3)
     batch = data.collater([data[index] for index in range(len(data))])
-    assert (
-        set(batch["net_input"]) == {"src_tokens", "src_lengths", "source_lengths", "partial_tree"}
-        and "delete" not in batch
-    )
+    assert set(batch["net_input"]) == {"src_tokens", "src_lengths", "source_lengths", "partial_tree"}
     partial = batch["net_input"]["partial_tree"]
     slots = 0
     for row, index in enumerate(batch["id"].tolist()):
@@ -251,22 +248,6 @@ def test_iterators_draw_anew_in_every_epoch_and_resume(stored, dictionary, worke
     assert states(rest) == {index: found[index] for index in batches[1]}
 
 
-def test_wrong_nodes_are_marked(stored, dictionary):
-    data = data_of(stored, dictionary, wrong_nodes=0.3)
-    some = 0
-    for epoch in range(1, 20):
-        data.set_epoch(epoch)
-        batch = data.collater([data[index] for index in range(len(data))])
-        partial = batch["net_input"]["partial_tree"]
-        assert batch["delete"].shape == partial["labels"].shape and batch["delete"].dtype == torch.int64
-        assert not batch["delete"][partial["labels"] == dictionary.pad()].any() and not batch["delete"][:, 0].any()
-        assert set(partial["labels"][batch["delete"] == 1].tolist()) <= set(dictionary.label_ids.tolist())
-        for row, index in enumerate(batch["id"].tolist()):
-            assert batch["delete"][row].sum() == data[index]["partial_trees"][0].wrong.sum()
-        some += int(batch["delete"].sum())
-    assert some > 20
-
-
 def test_the_optimal_insertions_are_equally_probable(tmp_path, dictionary):
     stored = stored_in(tmp_path / "all", dictionary, ("centrality", "exact"), 1)
     data = data_of(stored, dictionary, first=1, count=1, distribution=TargetDistribution("optimal"))
@@ -361,9 +342,7 @@ def test_every_slot_has_its_distribution(drawn, distribution):
 
 
 def test_equal_labels_of_a_slot_are_one():
-    state = PartialTree(
-        np.array([4]), np.array([-1]), np.zeros(3, np.int64), np.array([7, 8, 7]), np.arange(3), np.zeros(1, bool)
-    )
+    state = PartialTree(np.array([4]), np.array([-1]), np.zeros(3, np.int64), np.array([7, 8, 7]), np.arange(3))
     target = tree_slots([state], batch_of([state])[0], TargetDistribution("rank", 1.0))
     total = 1 + math.exp(-1) + math.exp(-2)
     assert target["label"].tolist() == [7, 8]
@@ -371,8 +350,6 @@ def test_equal_labels_of_a_slot_are_one():
 
 
 def test_a_share_that_vanishes_is_left_out():
-    state = PartialTree(
-        np.array([4]), np.array([-1]), np.zeros(2, np.int64), np.array([7, 8]), np.array([0, 50]), np.zeros(1, bool)
-    )
+    state = PartialTree(np.array([4]), np.array([-1]), np.zeros(2, np.int64), np.array([7, 8]), np.array([0, 50]))
     target = tree_slots([state], batch_of([state])[0], TargetDistribution("rank", 0.1))
     assert target["label"].tolist() == [7] and target["probability"].tolist() == [1.0]

@@ -49,7 +49,7 @@ def dense(output: dict, inputs: dict) -> torch.Tensor:
 
 @each_variant
 def test_several_partial_trees_of_a_sentence_are_scored_as_each_alone(variant):
-    model = build_insertion(*VARIANTS[variant], deletion=True).double()
+    model = build_insertion(*VARIANTS[variant]).double()
     inputs = inputs_of(variant)
     partial = inputs.pop("partial_tree")
     sentences = torch.tensor([0, 0, 3, 3, 1])
@@ -70,7 +70,7 @@ def test_several_partial_trees_of_a_sentence_are_scored_as_each_alone(variant):
 @each_variant
 @pytest.mark.parametrize("left_pad", [True, False])
 def test_an_example_alone_equals_the_example_in_a_batch(variant, left_pad):
-    model = build_insertion(*VARIANTS[variant], deletion=True).double()
+    model = build_insertion(*VARIANTS[variant]).double()
     inputs = inputs_of(variant, left_pad=left_pad, spare=2)
     with torch.no_grad():
         together = model(**inputs)
@@ -79,7 +79,6 @@ def test_an_example_alone_equals_the_example_in_a_batch(variant, left_pad):
             alone = model(**own)
             count = own["partial_tree"]["labels"].size(1)
             torch.testing.assert_close(dense(together, inputs)[row, :count], dense(alone, own)[0], rtol=1e-6, atol=1e-6)
-            torch.testing.assert_close(together["delete"][row, :count], alone["delete"][0], rtol=1e-6, atol=1e-6)
 
 
 @each_variant
@@ -110,26 +109,15 @@ def test_decoding_scores_as_training_does(variant):
 
 @each_variant
 def test_padding_gets_no_gradient_and_everything_else_does(variant):
-    model = build_insertion(*VARIANTS[variant], deletion=True).train()
+    model = build_insertion(*VARIANTS[variant]).train()
     inputs = inputs_of(variant, spare=2)
     output = model(**inputs)
-    is_node = inputs["partial_tree"]["labels"] != PAD
-    loss = (
-        functional.cross_entropy(output["logits"], output["slot"] % output["logits"].size(1))
-        + output["delete"][is_node].square().sum()
-    )
-    loss.backward()
+    functional.cross_entropy(output["logits"], output["slot"] % output["logits"].size(1)).backward()
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None and torch.isfinite(parameter.grad).all(), name
         assert parameter.grad.any(), name
     for side in (model.encoder, model.decoder):
         assert not side.embed_tokens.weight.grad[PAD].any()
-
-
-def test_without_deletion_nodes_are_not_scored():
-    model = build_insertion()
-    assert model(**EXAMPLES.net_input())["delete"] is None
-    assert not any("delete" in name for name in model.state_dict())
 
 
 # What is read

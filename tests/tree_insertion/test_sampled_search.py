@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from tests.tree_insertion.slot_batches import DICTIONARY, PAD
+from tests.tree_insertion.slot_tables import SlotTable, decode_alone, most_probable
 from tests.tree_insertion.test_search import ENSEMBLES, SOURCES, alone
-from tests.tree_positional.slot_tables import SlotTable, decode_alone, most_probable
 from tests.tree_positional.table_models import batch
 from tree_fairseq.tree_insertion.parallel_search import InsertionLimits
 from tree_fairseq.tree_insertion.sampled_search import SampledInsertionGenerator, Sampling

@@ -12,7 +12,7 @@ from torch import nn
 from tests.tree_insertion.insertion_pairs import LABELS as LABEL_COUNT
 from tests.tree_insertion.insertion_pairs import Examples, build_insertion
 from tests.tree_insertion.slot_batches import DICTIONARY, label_dictionary
-from tests.tree_positional.slot_tables import SlotTable, decode_alone
+from tests.tree_insertion.slot_tables import SlotTable, decode_alone
 from tests.tree_positional.table_models import batch
 from tree_fairseq.errors import StructuralSearchError
 from tree_fairseq.tree_insertion.parallel_search import InsertionLimits
@@ -37,9 +37,6 @@ ENSEMBLES = {
     "one": [SlotTable(1)],
     "large trees": [SlotTable(2, keep=0.3)],
     "several": [SlotTable(3), SlotTable(4), SlotTable(5)],
-    "deleting": [SlotTable(6, deletes=0.2)],
-    "several deleting": [SlotTable(7, deletes=0.2), SlotTable(8, deletes=0.4)],
-    "one of them deleting": [SlotTable(7, deletes=0.5), SlotTable(8)],
 }
 
 
@@ -80,7 +77,7 @@ def test_every_step_of_every_sentence_is_a_tree(name):
     models = ENSEMBLES[name]
     for (hypothesis,) in InsertionGenerator(models, DICTIONARY, keep_steps=True).generate(models, batch(SOURCES)):
         for step in hypothesis["trace"]:
-            assert step.labels[0] == DICTIONARY.root and step.parents[0] == -1 and not step.is_deleted[0]
+            assert step.labels[0] == DICTIONARY.root and step.parents[0] == -1
             path = []
             for node, parent in enumerate(step.parents):
                 while path and path[-1] != parent:
@@ -92,18 +89,14 @@ def test_every_step_of_every_sentence_is_a_tree(name):
         assert not any(step.is_new[0] for step in hypothesis["trace"])
 
 
-def test_steps_mark_new_and_deleted_nodes():
-    models = ENSEMBLES["deleting"]
-    went = 0
+def test_steps_mark_new_nodes():
+    models = ENSEMBLES["one"]
     for (hypothesis,) in InsertionGenerator(models, DICTIONARY, keep_steps=True).generate(models, batch(SOURCES)):
         size = 1
         for step in hypothesis["trace"]:
             assert len(step.labels) == size + sum(step.is_new)
-            assert not any(new and deleted for new, deleted in zip(step.is_new, step.is_deleted))
-            size = len(step.labels) - sum(step.is_deleted)
-            went += sum(step.is_deleted)
+            size = len(step.labels)
         assert size == len(hypothesis["labels"])
-    assert went
 
 
 def test_order_and_company_do_not_matter():
@@ -200,7 +193,7 @@ class Reluctant(nn.Module):
 
 REAL = {
     "relations": ((),),
-    "deleting": (("--no-child-relations",),),
+    "no child relations": (("--no-child-relations",),),
     "brackets": (("--absolute-positions",),),
     "parsed source": (("--insertion-encoder", "tree"),),
     "ensemble": ((), ("--absolute-positions",)),
@@ -210,10 +203,7 @@ REAL = {
 @pytest.mark.parametrize("name", REAL)
 def test_the_transformer_in_a_batch_and_alone(name):
     """Its memory is projected once, and rows leave it; alone everything is computed anew in every step."""
-    models = [
-        Reluctant(build_insertion(*flags, deletion=name == "deleting", seed=seed).double())
-        for seed, flags in enumerate(REAL[name])
-    ]
+    models = [Reluctant(build_insertion(*flags, seed=seed).double()) for seed, flags in enumerate(REAL[name])]
     examples = Examples(*[1] * 6, seed=3)
     trees = name == "parsed source"
     net_input = examples.net_input(trees=trees)

@@ -69,7 +69,7 @@ class SequenceTable:
         exists = (partial[:, :-1] != PAD) & (partial[:, 1:] != PAD)
         logits = self.scores(partial[:, :-1], partial[:, 1:], memory.sums[:, None].expand(-1, width - 1))[exists]
         rows, places = exists.nonzero(as_tuple=True)
-        return {"slot": width * rows + places, "logits": logits, "delete": None}
+        return {"slot": width * rows + places, "logits": logits}
 
 
 def decode_alone(
@@ -183,7 +183,7 @@ def test_tokens_are_put_after_their_slots(rows):
     partial = PartialSequences(
         np.concatenate(tokens), np.zeros(sum(map(len, tokens))), np.array(list(map(len, tokens)))
     )
-    found = partial.inserted(SlotPredictions(slots, new, np.ones(len(new)), None))
+    found = partial.inserted(SlotPredictions(slots, new, np.ones(len(new))))
     expected = [[token for pair in row for token in pair if token is not None] for row in rows]
     assert found.lengths.tolist() == list(map(len, expected))
     assert found.labels.tolist() == [token for row in expected for token in row]

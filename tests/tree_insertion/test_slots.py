@@ -1,4 +1,4 @@
-"""Slot numbers; insertions and deletions of whole batches against those of one tree after the other."""
+"""Slot numbers; insertions into whole batches against those of one tree after the other."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from tests.tree_insertion.partial_trees import (
     PAD,
     ChangedTrees,
     batches,
-    deleted,
     inserted,
     random_batch,
     rows,
@@ -104,37 +103,3 @@ def test_growing_for_many_steps_stays_a_tree():
             while above != parents[node]:
                 above = parents[above]
     assert batch["labels"].size(1) > 30
-
-
-def delete_row_by_row(batch, is_deleted) -> ChangedTrees:
-    labels, new_parents, sources = [], [], []
-    for row, parents in enumerate(rows(batch)):
-        kept = [node for node in range(len(parents)) if node == 0 or not is_deleted[row, node]]
-        above = []
-        for node in kept:
-            parent = parents[node]
-            while parent not in kept and parent >= 0:
-                parent = parents[parent]
-            above.append(kept.index(parent) if parent >= 0 else -1)
-        labels.append(batch["labels"][row, kept].tolist())
-        new_parents.append(above)
-        sources.append(kept)
-    return padded(labels, new_parents, sources)
-
-
-@settings(max_examples=60, deadline=None)
-@given(batch=batches(), seed=st.integers(0, 2**32 - 1), share=st.sampled_from([0.0, 0.3, 0.8, 1.0]))
-def test_deletions_are_those_row_by_row(batch, seed, share):
-    is_deleted = torch.rand(batch["labels"].shape, generator=torch.Generator().manual_seed(seed)) < share
-    for ours, theirs in zip_equal(deleted(batch, is_deleted), delete_row_by_row(batch, is_deleted)):
-        same(ours, theirs)
-
-
-@settings(max_examples=40, deadline=None)
-@given(batch=batches(), seed=st.integers(0, 2**32 - 1))
-def test_deleting_what_was_inserted_gives_the_tree_back(batch, seed):
-    slots, answers = draw_answers(batch, seed, 0.5)
-    grown = inserted(batch, slots, answers)
-    back = deleted(trees_after(grown), grown.sources < 0)
-    same(back.labels, batch["labels"])
-    same(back.parents, batch["parents"])

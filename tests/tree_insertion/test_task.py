@@ -107,9 +107,6 @@ def test_options_reach_the_batches(folder):
     assert shares(target_temperature=10.0).std() < shares(target_temperature=1.0).std() < shares().std()
     optimal = shares(insertion_oracle="exact", target_distribution="optimal")
     assert torch.allclose(1 / optimal, (1 / optimal).round(), atol=1e-4)
-    assert not any("delete" in batch for batch in batches(task_of(folder), "train"))
-    marked = [batch["delete"].sum() for batch in batches(task_of(folder, deletion=True, wrong_nodes=0.5), "train")]
-    assert all(count > 0 for count in marked)
 
 
 def test_trees_of_sources_come_along(corpus, tmp_path):
@@ -151,7 +148,7 @@ class _Bag(BaseFairseqModel):
         context = torch.cat([self.words(src_tokens).sum(1), nodes.sum(1)], -1)[:, None].expand(-1, nodes.shape[1], -1)
         states = torch.tanh(self.kinds(torch.cat([nodes, context], -1))).view(*nodes.shape[:2], 4, -1)
         slots = partial_tree["slots"]
-        return {"slot": slots, "logits": self.output(states.flatten(0, 2)[slots]), "delete": None}
+        return {"slot": slots, "logits": self.output(states.flatten(0, 2)[slots])}
 
 
 def loss_of(model: nn.Module, batch: dict) -> torch.Tensor:
@@ -196,7 +193,6 @@ def test_steps_of_training_lower_the_loss(folder):
         ({"trajectories": 6}, InputError, "--trajectories is from 1 to 5"),
         ({"trajectories": 0}, InputError, "--trajectories is from 1 to 5"),
         ({"target_temperature": 0.0}, InputError, "--target-temperature is above 0"),
-        ({"wrong_nodes": 1.0}, InputError, "--wrong-nodes"),
         ({"partial_states": 0}, InputError, "--partial-states is at least 1, not 0"),
         ({"source_lang": "lf", "target_lang": "nl"}, DataFolderError, "has trees for lf, not for nl"),
     ],
@@ -320,8 +316,6 @@ def test_supervision_reaches_the_batches(folder):
 def test_models_that_do_not_fit_are_refused(folder):
     with pytest.raises(InputError, match="--arch transformer does not generate trees"):
         task_of(folder).build_model(arguments("transformer", *stock_flags()))
-    with pytest.raises(InputError, match="--deletion"):
-        task_of(folder, deletion=True).build_model(arguments("tree_gru_tiny"))
     with pytest.raises(InputError, match="--partial-states does not work with models that learn whole sequences"):
         task_of(folder, partial_states=2).build_model(arguments("tree_gru_tiny"))
 

@@ -10,7 +10,6 @@ from tests.tree_positional.symbol_batches import ENCODINGS, EOS, PAD
 from tests.tree_positional.symbol_pairs import Pairs, task_side
 from tree_fairseq.data_bin.symbol_dictionary import SymbolTable
 from tree_fairseq.errors import InputError
-from tree_fairseq.nn.initial_embeddings import embedding_tables, scale_embeddings
 from tree_fairseq.tree_positional.factored_symbols import FactoredEmbedding, FactoredOutput
 from tree_fairseq.trees.symbols import NULL, SymbolEncoding
 
@@ -122,14 +121,6 @@ def test_both_sides_may_share_one_table():
     vectors = model.encoder.embed_tokens
     word, symbol = (vectors.weight[joined.index(text)] for text in ("a", "a^1"))
     torch.testing.assert_close(symbol - word, vectors.embed_arities.weight[1])
-
-
-def test_small_initial_embeddings_are_those_of_labels_and_arities():
-    model = Pairs(False, True).model(*FLAGS)
-    before = model.decoder.embed_tokens.weight.detach().clone()
-    assert len(list(embedding_tables(model))) == 3  # of the words, of labels and of arities
-    scale_embeddings(model, 0.1)
-    torch.testing.assert_close(model.decoder.embed_tokens.weight, 0.1 * before)
 
 
 @pytest.mark.parametrize(

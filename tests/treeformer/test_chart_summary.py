@@ -30,7 +30,7 @@ def direct(summary: ChartSummary, states: torch.Tensor, outside: torch.Tensor) -
                 runs.append([])
         top = []
         for run in filter(None, runs):
-            encoded = direct_chart.encode(torch.stack(run), chart.composition(), chart.query, chart.height)
+            encoded = direct_chart.encode(torch.stack(run), chart.composition(), chart.query[0], chart.height)
             highest = min(chart.height, len(run))
             top += [vector for (_, length), vector in encoded.items() if length == highest]
         rows.append(torch.stack(top).mean(0) if top else states.new_zeros(WIDTH))

@@ -13,7 +13,6 @@ from torch.nn import functional
 from tests.nn.tiny import PAD, arguments, build, net_input, pairs, stack, stock_flags, tiny_task
 from tree_fairseq.errors import InputError
 from tree_fairseq.treeformer.cells import ChartCrossAttention
-from tree_fairseq.treeformer.model import TreeformerModel
 
 TASK = tiny_task()
 ARCH = "treeformer_tiny"
@@ -49,12 +48,9 @@ def logits(model, inputs) -> torch.Tensor:
 # What changes nothing, and what does
 
 
-@pytest.mark.parametrize(
-    "flags", [(), ("--treeformer-without-eos",), ("--treeformer-heads", "2", "--treeformer-level-weights")]
-)
 @pytest.mark.parametrize("left_pad", [True, False])
-def test_a_sentence_alone_equals_the_sentence_in_a_batch(flags, left_pad):
-    model, batch = model_of(*flags), pairs(TASK, *LENGTHS)
+def test_a_sentence_alone_equals_the_sentence_in_a_batch(left_pad):
+    model, batch = model_of(), pairs(TASK, *LENGTHS)
     together = logits(model, inputs_of(*batch, left_pad=left_pad, width=17))
     for row, pair in enumerate(batch):
         alone = logits(model, inputs_of(pair))[0]
@@ -63,10 +59,9 @@ def test_a_sentence_alone_equals_the_sentence_in_a_batch(flags, left_pad):
 
 def test_phrases_are_read_up_to_their_height(model):
     expected = logits(model, BATCH)
-    for flags in (("--treeformer-height", "3"), ("--treeformer-without-eos",)):
-        lower = model_of(*flags)
-        lower.load_state_dict(model.state_dict())
-        assert not torch.allclose(logits(lower, BATCH)[REAL], expected[REAL], atol=1e-4)
+    lower = model_of("--treeformer-height", "3")
+    lower.load_state_dict(model.state_dict())
+    assert not torch.allclose(logits(lower, BATCH)[REAL], expected[REAL], atol=1e-4)
 
 
 def test_the_decoder_attends_as_fairseq_s_attention_does():
@@ -247,8 +242,7 @@ def test_architectures_have_the_sizes_of_the_paper(arch):
     for side in ("encoder", "decoder"):
         names = ("layers", "embed_dim", "ffn_embed_dim", "attention_heads")
         assert tuple(getattr(args, f"{side}_{name}") for name in names) == SIZES[arch]
-    assert (args.treeformer_height, args.treeformer_heads) == (10, 1)
-    assert not (args.treeformer_level_weights or args.treeformer_layer_norm or args.treeformer_without_eos)
+    assert args.treeformer_height == 10
 
 
 def test_the_architectures_are_those_of_the_table():
@@ -341,7 +335,7 @@ def test_half_precision(model, dtype):
 @pytest.mark.parametrize(
     "flags",
     [
-        ("--encoder-normalize-before", "--decoder-normalize-before", "--treeformer-layer-norm"),
+        ("--encoder-normalize-before", "--decoder-normalize-before"),
         ("--decoder-embed-dim", "32", "--decoder-attention-heads", "2", "--attention-dropout", "0.1"),
         ("--encoder-layerdrop", "0.5", "--decoder-layerdrop", "0.5", "--quant-noise-pq", "0.1"),
         ("--checkpoint-activations", "--treeformer-height", "40"),
@@ -358,20 +352,9 @@ def test_flags_of_the_stock_transformer(flags):
     "flags, message",
     [
         (("--treeformer-height", "1"), "at least 2"),
-        (("--treeformer-heads", "5"), "--encoder-embed-dim"),
         (("--cross-self-attention", "--no-cross-attention"), "cannot attend to phrases"),
     ],
 )
 def test_impossible_options_are_refused(flags, message):
     with pytest.raises(InputError, match=message):
         model_of(*flags)
-
-
-def test_the_model_documents_its_flags():
-    import argparse
-
-    parser = argparse.ArgumentParser(argument_default=argparse.SUPPRESS)
-    TreeformerModel.add_args(parser)
-    text = parser.format_help()
-    for flag in ("height", "heads", "level-weights", "layer-norm", "without-eos"):
-        assert f"--treeformer-{flag}" in text

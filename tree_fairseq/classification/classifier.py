@@ -18,7 +18,6 @@ from tree_fairseq.nn.extended_transformer import (
     set_defaults,
     transformer_config,
 )
-from tree_fairseq.nn.initial_embeddings import InitialEmbeddingsConfig
 from tree_fairseq.support.options import option
 
 
@@ -50,7 +49,7 @@ class ClassReadout(nn.Module):
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
 @dataclass
-class ClassifierConfig(InitialEmbeddingsConfig):
+class ClassifierConfig(FairseqDataclass):
     """Options of all models that classify."""
 
     classifier_dropout: float = option(0.1, "dropout of the states that classes are read from")

@@ -1,7 +1,6 @@
 """Criteria: cross-entropy of the classes of examples or of all nodes and leaves, and mean squared error of numbers."""
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,13 +15,12 @@ from tree_fairseq.classification.classifier import ClassTask
 from tree_fairseq.classification.metrics import class_figures, confusion_counts, pearson, spearman
 from tree_fairseq.classification.targets import IGNORE
 from tree_fairseq.errors import DataFolderError, InputError
-from tree_fairseq.nn.rdrop import RDropConfig, agreement, checked_alpha
 from tree_fairseq.support.options import option
 
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
 @dataclass
-class TreeClassificationCriterionConfig(RDropConfig):
+class TreeClassificationCriterionConfig(FairseqDataclass):
     """Options of the criterion."""
 
     label_smoothing: float = option(0.0, "share of the probability that the targets give to all classes alike")
@@ -30,12 +28,9 @@ class TreeClassificationCriterionConfig(RDropConfig):
 
 @register_criterion("tree_classification", dataclass=TreeClassificationCriterionConfig)
 class TreeClassificationCriterion(FairseqCriterion):
-    """The mean cross-entropy over examples or, if the task ``labels_all_nodes``, over labelled nodes and leaves.
+    """The mean cross-entropy over examples or, if the task ``labels_all_nodes``, over labelled nodes and leaves."""
 
-    With ``rdrop_alpha``, training batches pass twice (:mod:`tree_fairseq.nn.rdrop`).
-    """
-
-    def __init__(self, task, label_smoothing: float, rdrop_alpha: float = 0.0):
+    def __init__(self, task, label_smoothing: float):
         super().__init__(task)
         if isinstance(task, ClassTask) and task.regression:
             raise InputError(
@@ -43,10 +38,9 @@ class TreeClassificationCriterion(FairseqCriterion):
                 hint="Use --criterion tree_regression.",
             )
         self.label_smoothing = label_smoothing
-        self.rdrop_alpha = checked_alpha(rdrop_alpha) if rdrop_alpha else 0.0
 
     def forward(self, model, sample: dict, reduce: bool = True):
-        """Returns the sum over all targets, their number, and sums to log; accuracies are those of the first pass.
+        """Returns the sum over all targets, their number, and sums to log.
 
         The model returns ``logits`` ``[B, C]`` and, on request, ``node_logits`` ``[R, M, C]`` and ``leaf_logits``
         ``[R, N, C]``.
@@ -56,26 +50,18 @@ class TreeClassificationCriterion(FairseqCriterion):
             raise DataFolderError(f"{problem}; they can only be classified")
         all_nodes = self.task.labels_all_nodes
         # Models that read sequences do not know the argument.
-        asked = {"node_logits": True} if all_nodes else {}
-        outputs = [model(**sample["net_input"], **asked)]
-        if model.training and self.rdrop_alpha:
-            outputs.append(model(**sample["net_input"], **asked))
-        targets = sample["target"]
+        output = model(**sample["net_input"], **({"node_logits": True} if all_nodes else {}))
+        logits, targets = output["logits"], sample["target"]
         if all_nodes:
+            logits = _all_logits(output)  # R M + R N x C
             targets = torch.cat([sample["node_target"].flatten(), sample["leaf_target"].flatten()])
-        scores = [_all_logits(output) if all_nodes else output["logits"] for output in outputs]
-        scores = [logits.to(torch.promote_types(logits.dtype, torch.float32)) for logits in scores]
+        logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
 
         options = {"ignore_index": IGNORE, "reduction": "sum"}
-        loss = nll_loss = _mean(functional.cross_entropy(logits, targets, **options) for logits in scores)
+        loss = nll_loss = functional.cross_entropy(logits, targets, **options)
         if self.label_smoothing:
-            smoothed = {"label_smoothing": self.label_smoothing, **options}
-            loss = _mean(functional.cross_entropy(logits, targets, **smoothed) for logits in scores)
-        if len(scores) == 2:
-            divergence = agreement(*(logits.log_softmax(dim=1) for logits in scores))
-            loss = loss + self.rdrop_alpha / 4 * divergence.masked_fill(targets == IGNORE, 0.0).sum()
+            loss = functional.cross_entropy(logits, targets, label_smoothing=self.label_smoothing, **options)
         sample_size = sample["num_targets"] if all_nodes else len(targets)
-        output, logits = outputs[0], scores[0]
         predicted = output["logits"].detach().argmax(dim=1)
         logging_output = {
             "loss": loss.detach(),
@@ -116,10 +102,6 @@ class TreeClassificationCriterion(FairseqCriterion):
 def _all_logits(output: dict) -> torch.Tensor:
     """The scores of all nodes and then of all leaves, ``[R M + R N, C]``."""
     return torch.cat([output["node_logits"].flatten(0, 1), output["leaf_logits"].flatten(0, 1)])
-
-
-def _mean(losses: Iterable[torch.Tensor]) -> torch.Tensor:
-    return torch.stack([*losses]).mean()
 
 
 class PairsMeter(Meter):

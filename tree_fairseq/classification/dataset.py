@@ -25,7 +25,6 @@ from tree_fairseq.errors import LongSentenceError
 from tree_fairseq.nn.tree_batch import NodeArrays, TreeReader, collate_trees
 from tree_fairseq.tasks.batch_buffer import BufferedBatch
 from tree_fairseq.tasks.pair_dataset import CarriedInput, KeepsRemainder
-from tree_fairseq.tasks.tree_dropout import TreeDropout
 from tree_fairseq.trees.spans import unary_chains
 
 logger = logging.getLogger(__name__)
@@ -44,11 +43,6 @@ class SentenceTree:
     nodes: NodeArrays  # with spans relative to the sentence
     node_target: np.ndarray | None = None
     leaf_target: np.ndarray | None = None
-
-    def flat(self, dropout: TreeDropout) -> SentenceTree:
-        """Returns the sentence with a flat tree; the root and the leaves keep their classes."""
-        target = None if self.node_target is None else self.node_target[self.nodes.depth == 0]
-        return dataclasses.replace(self, nodes=dropout.flat(self.nodes), node_target=target)
 
 
 class SentenceTreeReader:
@@ -257,7 +251,7 @@ class DocumentDataset(TextDataset):
     """Documents with the trees of their sentences and, if known, their classes.
 
     ``trees`` are the full trees of each; the lengths of the texts come from :func:`document_lengths`. Each of
-    ``completions`` adds to the ``sentence_trees`` of each batch, and ``dropout`` replaces the trees of some documents.
+    ``completions`` adds to the ``sentence_trees`` of each batch.
     """
 
     tree_inputs = ("sentence_trees",)
@@ -268,29 +262,19 @@ class DocumentDataset(TextDataset):
         read_sentences: SentenceTreeReader,
         *texts,
         completions: Sequence[Callable[[dict[str, Any]], dict[str, Any]]] = (),
-        dropout: TreeDropout | None = None,
         **options,
     ):
         super().__init__(*texts, **options)
         self.trees = trees
         self.read_sentences = read_sentences
         self.completions = completions
-        self.dropout = dropout
-
-    def set_epoch(self, epoch: int) -> None:
-        super().set_epoch(epoch)
-        if self.dropout is not None:
-            self.dropout.set_epoch(epoch)
 
     def __getitem__(self, index: int) -> dict:
         item, tree = super().__getitem__(index), self.trees[index]
         if len(item["source"]) < tree.num_leaves:
             tree = cut_tree(tree, len(item["source"]))
         classes = None if self.targets is None else class_targets(self.targets[index], self.target_dictionary)
-        sentences = self.read_sentences(tree, classes)
-        if self.dropout is not None and self.dropout.drops(index):
-            sentences = [sentence.flat(self.dropout) for sentence in sentences]
-        return {**item, "sentences": sentences}
+        return {**item, "sentences": self.read_sentences(tree, classes)}
 
     def _collate(self, samples: list[dict]) -> dict:
         """Adds ``sentence_trees`` and, if known, the targets of :func:`collate_targets`."""

@@ -32,7 +32,6 @@ from tree_fairseq.errors import DataFolderError, DictionaryMismatchError, InputE
 from tree_fairseq.nn.tree_batch import TreeReader
 from tree_fairseq.support.options import given_flags, option, refuse_flags
 from tree_fairseq.tasks.pair_dataset import NewLines, first_line_of
-from tree_fairseq.tasks.tree_dropout import TreeDropout, TreeDropoutConfig
 from tree_fairseq.tasks.tree_task import TreeTask, TreeTaskConfig
 from tree_fairseq.tasks.unknown_tokens import count_typed
 from tree_fairseq.trees.spans import decode
@@ -211,7 +210,7 @@ class ClassificationTask(ClassTask, TreeTask):
 
 
 @dataclass
-class TreeClassificationConfig(TreeDropoutConfig, ClassificationConfig):
+class TreeClassificationConfig(ClassificationConfig):
     """Options of the task."""
 
     label_nodes: ChoiceEnum(["auto", "all", "root"]) = option(
@@ -257,10 +256,7 @@ class TreeClassificationTask(ClassificationTask):
         has_class = ClassNodes(self.label_dictionary) if self.record.node_labels else None
         reader, is_train = SentenceTreeReader(self.read_tree, has_class), split == self.cfg.train_subset
         texts = files.tokens, lengths, self.src_dict, files.targets, self.tgt_dict
-        share = self.cfg.tree_dropout if is_train else 0.0
-        dropout = TreeDropout(share, self.label_dictionary, self.cfg.seed) if share else None
-        options = {"completions": tuple(self.completions), "dropout": dropout}
-        return DocumentDataset(files.trees, reader, *texts, shuffle=is_train, **options)
+        return DocumentDataset(files.trees, reader, *texts, shuffle=is_train, completions=tuple(self.completions))
 
     def differences(self, folder: Path, manifest: Manifest) -> list[str]:
         """Also compares the labels of nodes."""

@@ -21,7 +21,6 @@ from tree_fairseq.nn.distance_bias import (
     tree_tables,
 )
 from tree_fairseq.nn.extended_transformer import (
-    add_fields,
     build_word_embeddings,
     register_architectures,
     set_defaults,
@@ -46,23 +45,13 @@ class EncoderWithBOS(DistanceBiasedEncoder):
         return super().max_positions() - 1
 
 
-# The options of the chart; the end of a sentence is never part of it.
-_CHART = (
-    "treeformer_height",
-    "treeformer_level_weights",
-    "treeformer_heads",
-    "treeformer_layer_norm",
-    "treeformer_composition_init",
-)
-
-
 _SCALE = "log_scale"
 
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
 @dataclass
-class TreeformerClassifierConfig(ClassifierConfig, DistanceBiasConfig):
-    """Options other than those of the chart and of fairseq's encoders."""
+class TreeformerClassifierConfig(ClassifierConfig, ChartConfig, DistanceBiasConfig):
+    """Options beside those of fairseq's encoders."""
 
     encoder_name: Optional[str] = option(
         None,
@@ -106,16 +95,9 @@ class TreeformerClassifier(SequenceClassifier):
         self.log_scale = None if log_scale is None else nn.Parameter(log_scale)
 
     @classmethod
-    def add_args(cls, parser):
-        """Adds the flags of the chart, too."""
-        super().add_args(parser)
-        add_fields(parser, ChartConfig, _CHART)
-
-    @classmethod
     def set_defaults(cls, args) -> None:
-        """Sets the options of the chart, too, and sizes only without a pretrained encoder, which has its own."""
+        """Sets sizes only without a pretrained encoder, which has its own."""
         set_defaults(args, cls.flags)
-        set_defaults(args, ChartConfig)
         if not args.encoder_name:
             base_architecture(args)
 
@@ -141,8 +123,7 @@ class TreeformerClassifier(SequenceClassifier):
         encoder, width = _pretrained(args, task) if args.encoder_name else _from_scratch(args, task)
         summary = log_scale = None
         if not args.no_chart:
-            config = ChartConfig(**{name: getattr(args, name) for name in _CHART})
-            summary = built_aside(lambda: ChartSummary(width, config, args.treeformer_within_sentences))
+            summary = built_aside(lambda: ChartSummary(width, args, args.treeformer_within_sentences))
             if not args.no_chart_scale:
                 log_scale = torch.full((width,), math.log(args.initial_chart_scale))
         return cls(encoder, ClassReadout(width, task.num_classes, args.classifier_dropout), summary, log_scale)

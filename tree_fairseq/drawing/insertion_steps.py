@@ -26,38 +26,35 @@ _STYLE = f"""
   .step-edge {{ fill: none; stroke: #9aa5b1; stroke-width: 1.25; stroke-linecap: round }}
   .step-box {{ stroke-width: 1 }}
   .step-new {{ fill: #d7f0dc; stroke: #3f9142 }}
-  .step-deleted {{ fill: #fbdada; stroke: #ba2525 }}
 """
 
 
 @dataclass(frozen=True)
 class InsertionStep:
-    """A tree in the middle of a step, after the insertions and before the deletions; its nodes are in preorder."""
+    """A tree after the insertions of a step; its nodes are in preorder."""
 
     labels: Sequence  # ids in the trace of a hypothesis
     parents: Sequence[int]  # -1 for the root
     is_new: Sequence[bool]
-    is_deleted: Sequence[bool]
 
     @property
     def summary(self) -> str:
-        """The numbers of nodes that the step inserted and deleted."""
-        counts = ((sum(self.is_new), "inserted"), (sum(self.is_deleted), "deleted"))
-        return ", ".join(f"{count} {name}" for count, name in counts if count) or "nothing changes"
+        """The number of nodes that the step inserted."""
+        return f"{sum(self.is_new)} inserted" if any(self.is_new) else "nothing changes"
 
 
 def trace_to_text(steps: Sequence[InsertionStep]) -> str:
-    """Draws the tree of each step with its root at the left; ``+`` marks new nodes and ``-`` nodes to delete."""
+    """Draws the tree of each step with its root at the left; ``+`` marks new nodes."""
     blocks = []
     for count, step in enumerate(steps, 1):
-        marks = ["-" * deleted + "+" * new for new, deleted in zip_equal(step.is_new, step.is_deleted)]
-        tree = tree_of_parents([mark + label for mark, label in zip_equal(marks, step.labels)], step.parents)
+        labels = ["+" * is_new + label for is_new, label in zip_equal(step.is_new, step.labels)]
+        tree = tree_of_parents(labels, step.parents)
         blocks.append(f"step {count}: {step.summary}\n{tree_to_text((tree,))}")
     return "\n\n".join(blocks)
 
 
 def trace_to_svg(steps: Sequence[InsertionStep], title: str | None = None) -> str:
-    """Draws the trees of the steps below one another; new nodes have green boxes and nodes to delete red ones.
+    """Draws the trees of the steps below one another; new nodes have green boxes.
 
     Of more than 12 steps the first 6 and the last 6 are drawn, and a note says which are not.
     """
@@ -103,10 +100,9 @@ def _draw(step: InsertionStep, top: float) -> tuple[list[str], float, float]:
             free[parent] += taken
             above_x, above_y = places[parent]
             edges.append(f"M{number(above_x)} {number(above_y + half)}L{number(x)} {number(y - half)}")
-        if step.is_new[node] or step.is_deleted[node]:
-            style = f"step-box step-{'deleted' if step.is_deleted[node] else 'new'}"
+        if step.is_new[node]:
             box = {"x": x - own[node] / 2, "y": y - half, "width": own[node], "height": _BOX_HEIGHT}
-            parts.append(element("rect", class_=style, **box, rx=4))
+            parts.append(element("rect", class_="step-box step-new", **box, rx=4))
         parts.append(element("text", label, class_="step-node", x=x, y=y + _FONT_SIZE / 3))
     if edges:
         parts.insert(0, element("path", class_="step-edge", d="".join(edges)))

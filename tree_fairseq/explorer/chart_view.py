@@ -42,10 +42,9 @@ def chart_view(
     if not tokens:
         return None
     encoder = encoders[0]
-    pad, eos = encoder.dictionary.pad(), encoder.dictionary.eos()
+    pad = encoder.dictionary.pad()
     [splits] = sentence_splits(encoders, src_tokens, pad)
-    outside = src_tokens.eq(eos) if encoder.cfg.treeformer_without_eos else None
-    cells = encoder.chart.cells(src_tokens.eq(pad), outside)
+    cells = encoder.chart.cells(src_tokens.eq(pad))
     used = cells.places(0)
     start, length = cells.start[used], cells.length[used]
     spans = list(zip(start.tolist(), (start + length).tolist()))

@@ -47,7 +47,6 @@ def insertion_view(observed: ObservedInsertions) -> dict[str, Any]:
         {
             "tree": tree_record((step.tree,)),
             "inserted": step.inserted,
-            "deleted": step.deleted,
             "slots": [
                 {
                     "node": slot.node,

@@ -21,7 +21,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tree_fairseq.errors import InputError, MissingTreesError
-from tree_fairseq.nn.biased_attention import biased_attention
 from tree_fairseq.nn.common_ancestors import leaf_relations
 from tree_fairseq.nn.distances import BiasRows, linear_distances, symbol_distances
 from tree_fairseq.nn.shared_memory import dropout_of_weights, join_heads, split_heads
@@ -43,9 +42,6 @@ class DistanceBiasConfig(FairseqDataclass):
         "'linear' along the sentence, 'tree' the edges of the path between them in the source's tree, or 'both'",
     )
     max_distance: int = option(16, "greater distances share the bias of this one, and tokens that no path joins")
-    signed_distance: bool = option(
-        False, "linear distances to the left and to the right have biases of their own; a tree has no such direction"
-    )
     ancestor_bias: ChoiceEnum(["none", "label", "height", "both"]) = option(
         "none",
         "another such bias, by the lowest constituent that has both tokens: its 'label', its 'height' (at most "
@@ -69,10 +65,6 @@ def bias_tables(config: Any) -> tuple[str, ...]:
     tables = tuple(table for name, value in chosen.items() for table in _TABLES[name][value])
     if tables and config.max_distance < 1:
         raise InputError(f"--max-distance {config.max_distance}: a bias needs distances", hint="Give 1 or more.")
-    if "linear" not in tables and getattr(config, "signed_distance", False):
-        raise InputError(
-            "--signed-distance is about linear distances", hint="Add --distance-bias linear or both, or leave it out."
-        )
     return tables
 
 
@@ -97,8 +89,7 @@ class DistanceBias(nn.Module):
         super().__init__()
         self.tables, limit = bias_tables(config), config.max_distance
         for table in self.tables:
-            more = limit if table == "linear" and config.signed_distance else 0
-            rows = config.num_labels if table == "label" else limit + 1 + more
+            rows = config.num_labels if table == "label" else limit + 1
             self.register_parameter(table, nn.Parameter(torch.zeros(rows, num_heads)))
         self.given = BiasRows()
 
@@ -151,10 +142,14 @@ class DistanceAttention(MultiheadAttention):
         self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Optional[Tensor] = None, **unread: Any
     ) -> tuple[Tensor, None]:
         """Attends within sentences ``[N, B, D]``, padded where ``key_padding_mask``; weights are never returned."""
-        heads = [split_heads(project(query), self.num_heads) for project in (self.q_proj, self.k_proj, self.v_proj)]
+        projected = [project(query) for project in (self.q_proj, self.k_proj, self.v_proj)]  # N x B x D
+        queries, keys, values = (split_heads(states, self.num_heads) for states in projected)  # B x H x N x D/H
+        bias = self.distance_bias().to(queries.dtype)  # B x H x N x N
+        if key_padding_mask is not None:
+            bias = bias.masked_fill(key_padding_mask[:, None, None].bool(), -torch.inf)
         dropout = dropout_of_weights(self.dropout_module)
-        output = biased_attention(*heads, self.distance_bias(), key_padding_mask, dropout)
-        return self.out_proj(join_heads(output)), None
+        attended = functional.scaled_dot_product_attention(queries, keys, values, bias, dropout)
+        return self.out_proj(join_heads(attended)), None  # B x H x N x D/H -> N x B x D
 
 
 class DistanceBiasedEncoder(TransformerEncoderBase):
@@ -213,7 +208,7 @@ def give_rows(layers: nn.ModuleList, cfg: Any, num_tokens: int, trees: dict[str,
         return
     linear = None
     if "linear" in tables:
-        linear = linear_distances(num_tokens, cfg.max_distance, cfg.signed_distance, device)
+        linear = linear_distances(num_tokens, cfg.max_distance, device)
     rows = BiasRows(linear, **trees)
     # Iterating over layers drops some of them at random under --encoder-layerdrop, others than those that then run.
     for layer in layers.children():

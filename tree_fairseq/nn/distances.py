@@ -38,13 +38,10 @@ class BiasRows:
     height: Tensor | None = None
 
 
-def linear_distances(num_tokens: int, limit: int, signed: bool, device: torch.device) -> Tensor:
-    """Distances to tokens from N - 1 places to the left to N - 1 to the right, at most ``limit``: ``[2 N - 1]`` int32.
-
-    If ``signed``, the row is ``limit`` and the distance to the right, or less the distance to the left.
-    """
-    steps = torch.arange(1 - num_tokens, num_tokens, dtype=torch.int32, device=device).clamp(-limit, limit)
-    return steps + limit if signed else steps.abs()
+def linear_distances(num_tokens: int, limit: int, device: torch.device) -> Tensor:
+    """Distances to tokens from N - 1 places on the left to N - 1 on the right, at most ``limit``: ``[2 N - 1]``."""
+    steps = torch.arange(1 - num_tokens, num_tokens, dtype=torch.int32, device=device)
+    return steps.abs().clamp(max=limit)
 
 
 def leaf_distances(covers: Tensor, limit: int) -> Tensor:

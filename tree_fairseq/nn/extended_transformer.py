@@ -21,7 +21,6 @@ from torch import Tensor, nn
 from tree_fairseq.errors import InputError
 from tree_fairseq.nn.distance_bias import DistanceBiasConfig
 from tree_fairseq.nn.encoders import ENCODERS, encoder_of
-from tree_fairseq.nn.initial_embeddings import InitialEmbeddingsConfig
 from tree_fairseq.nn.modalities import SOURCE_INPUTS
 from tree_fairseq.nn.phrase_bias import missing_biases
 from tree_fairseq.nn.shared_memory import MemoryDecoder
@@ -55,7 +54,7 @@ class ExtendedTransformer(TransformerModelBase):
     @classmethod
     def add_args(cls, parser):
         """Adds fairseq's flags and ours; architectures set the defaults."""
-        for flags in (TransformerConfig, InitialEmbeddingsConfig, cls.all_flags()):
+        for flags in (TransformerConfig, cls.all_flags()):
             gen_parser_from_dataclass(parser, flags(), delete_default=True, with_prefix="")
 
     @classmethod

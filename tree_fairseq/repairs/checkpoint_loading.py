@@ -30,6 +30,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from tree_fairseq.errors import CheckpointError, TreeFairseqError
 from tree_fairseq.repairs.compat import replaced, wrap
+from tree_fairseq.repairs.deleted_options import drop_deleted_options
 from tree_fairseq.repairs.untrusted_checkpoints import (
     distrust_expressions,
     limited_memory,
@@ -197,7 +198,9 @@ def _load_with_care(load: Callable) -> Callable:
 
     def load_safely(path, *args, **kwargs):
         with _carefully(path):
-            return load(path, *args, **kwargs)
+            state = load(path, *args, **kwargs)
+        drop_deleted_options(state, path)
+        return state
 
     def load_or_fall_back(path, *args, **kwargs):
         try:

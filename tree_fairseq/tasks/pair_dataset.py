@@ -17,7 +17,6 @@ from tree_fairseq.nn.modalities import SOURCE_LENGTHS
 from tree_fairseq.nn.tree_batch import NodeArrays, collate_trees
 from tree_fairseq.nn.tree_lstm import level_sizes, level_widths
 from tree_fairseq.tasks.batch_buffer import BufferedBatch
-from tree_fairseq.tasks.tree_dropout import TreeDropout
 from tree_fairseq.trees.symbols import parents_and_branches
 
 
@@ -80,8 +79,7 @@ class PairDataset(KeepsRemainder, BaseWrapperDataset):
 class SpanPairDataset(PairDataset):
     """Adds ``net_input["source_spans"]``, the trees of the sources, to the batches of a :class:`LanguagePairDataset`.
 
-    ``--max-tokens`` counts ``node_counts`` with the source, if they are given. ``label_pad`` labels padding nodes, and
-    ``dropout`` replaces some trees.
+    ``--max-tokens`` counts ``node_counts`` with the source, if they are given. ``label_pad`` labels padding nodes.
     """
 
     def __init__(
@@ -91,24 +89,14 @@ class SpanPairDataset(PairDataset):
         label_pad: int,
         node_counts: np.ndarray | None = None,
         keep_remainder: bool = False,
-        dropout: TreeDropout | None = None,
     ):
         super().__init__(dataset, keep_remainder)
         self.trees = trees
         self.label_pad = label_pad
         self.node_counts = node_counts
-        self.dropout = dropout
-
-    def set_epoch(self, epoch: int) -> None:
-        super().set_epoch(epoch)
-        if self.dropout is not None:
-            self.dropout.set_epoch(epoch)
 
     def __getitem__(self, index: int) -> dict:
-        nodes = self.trees[index]
-        if self.dropout is not None and self.dropout.drops(index):
-            nodes = self.dropout.flat(nodes)
-        return {**self.dataset[index], "source_spans": nodes}
+        return {**self.dataset[index], "source_spans": self.trees[index]}
 
     def complete(self, batch: dict, samples: list[dict]) -> None:
         batch["net_input"]["source_spans"] = collate_trees([each["source_spans"] for each in samples], self.label_pad)

@@ -19,7 +19,6 @@ from tree_fairseq.nn.tree_batch import ReducedTrees, kept_counts
 from tree_fairseq.support.options import option
 from tree_fairseq.tasks.pair_dataset import NewSpanPairDataset, SpanPairDataset, SymbolPairDataset, collate_symbol_trees
 from tree_fairseq.tasks.sides import load_side
-from tree_fairseq.tasks.tree_dropout import TreeDropout, TreeDropoutConfig
 from tree_fairseq.tasks.tree_task import TreeTask, TreeTaskConfig
 from tree_fairseq.tasks.unknown_tokens import count_typed
 from tree_fairseq.trees.tree import Forest
@@ -29,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
 @dataclass
-class TranslationWithTreesConfig(TreeDropoutConfig, TreeTaskConfig, TranslationConfig):
+class TranslationWithTreesConfig(TreeTaskConfig, TranslationConfig):
     """fairseq's translation options and those of trees."""
 
     unary_chains: ChoiceEnum(["lowest", "join"]) = option(
@@ -66,8 +65,6 @@ class TranslationWithTreesTask(TreeTask, TranslationTask):
         folder = Path(utils.split_paths(cfg.data)[0])
         self.source_side = load_side(cfg, folder, cfg.source_lang, src_dict, self.source_modalities)
         self.target_side = load_side(cfg, folder, cfg.target_lang, tgt_dict, self.target_modalities)
-        if cfg.tree_dropout and self.source_side.modality != CONSTITUENCY:
-            raise DataFolderError(f"--tree-dropout drops parses of the source, and {folder} has none; leave it out")
         super().__init__(cfg, self.source_side.dictionary, self.target_side.dictionary)
         if self.source_side.labels is not None:
             logger.info("[%s] label dictionary: %d types", cfg.source_lang, len(self.source_side.labels))
@@ -103,9 +100,7 @@ class TranslationWithTreesTask(TreeTask, TranslationTask):
             logger.info("[%s] --max-tokens counts %s", split, what)
             counts = kept_counts(trees) if self.cfg.count_nodes else None
             reduced, labels = ReducedTrees(trees, self.source_side.read_tree), self.source_side.labels
-            is_dropped = self.cfg.tree_dropout and split == self.cfg.train_subset
-            dropout = TreeDropout(self.cfg.tree_dropout, labels, self.cfg.seed) if is_dropped else None
-            pairs = SpanPairDataset(pairs, reduced, labels.pad(), counts, keep_remainder, dropout)
+            pairs = SpanPairDataset(pairs, reduced, labels.pad(), counts, keep_remainder)
         self.datasets[split] = pairs
 
     def _with_symbols(self, pairs, keep_remainder: bool = False):

@@ -6,12 +6,10 @@ from dataclasses import dataclass
 
 import torch
 from fairseq.criterions import FairseqCriterion, register_criterion
+from fairseq.dataclass import FairseqDataclass
 from fairseq.logging import metrics
 from torch import Tensor
-from torch.nn import functional
 
-from tree_fairseq.errors import InputError
-from tree_fairseq.nn.rdrop import RDropConfig, agreement, checked_alpha
 from tree_fairseq.support.options import option
 
 # Target probabilities of a slot that differ by less are equal.
@@ -20,10 +18,9 @@ _TOLERANCE = 1e-6
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
 @dataclass
-class SlotKlDivergenceConfig(RDropConfig):
+class SlotKlDivergenceConfig(FairseqDataclass):
     """Options of :class:`SlotKlDivergence`."""
 
-    deletion_weight: float = option(1.0, "weight of the cross-entropy of deleting nodes, for models that delete")
     label_smoothing: float = option(0.0, "share of the divergence from the uniform distribution in the loss of a slot")
 
 
@@ -32,77 +29,43 @@ class SlotKlDivergence(FairseqCriterion):
     r"""Sum of :math:`\mathrm{KL}(p_s \| \pi_s) = \sum_y p_s(y) (\log p_s(y) - \log \pi_s(y))` over all slots s.
 
     The loss is averaged over partial trees. p is the target distribution, π the predicted one (Lukovnikov & Fischer
-    2021, section 4.3). Targets are sparse: labels of probability 0 are never touched. If partial trees have wrong
-    nodes, the binary cross-entropy of deleting each node except the root is added, times ``deletion_weight``.
+    2021, section 4.3). Targets are sparse: labels of probability 0 are never touched.
 
     With ``label_smoothing`` ε, the loss of a slot is :math:`(1 - ε) \mathrm{KL}(p_s \| \pi_s) + ε \mathrm{KL}(u \|
-    \pi_s)`, where u gives all labels the same probability. ``slot_loss`` is the divergence from the target alone. With
-    ``rdrop_alpha``, training batches pass twice, and the distributions of each slot have to agree
-    (:mod:`tree_fairseq.nn.rdrop`).
+    \pi_s)`, where u gives all labels the same probability. ``slot_loss`` is the divergence from the target alone.
     """
 
-    def __init__(self, task, deletion_weight: float = 1.0, label_smoothing: float = 0.0, rdrop_alpha: float = 0.0):
+    def __init__(self, task, label_smoothing: float = 0.0):
         super().__init__(task)
-        self.rdrop_alpha = checked_alpha(rdrop_alpha) if rdrop_alpha else 0.0
-        self.deletion_weight = deletion_weight
         self.label_smoothing = label_smoothing
         self.keep = task.target_dictionary.keep
-        self.pad = task.target_dictionary.pad()
 
     def forward(self, model, sample, reduce: bool = True):
-        """Returns the loss summed over a batch of partial trees or sequences, the number of these, and the log.
-
-        Counts in the log are those of the first pass.
-        """
-        target, net_input = sample["slot_target"], sample["net_input"]
-        outputs = [model(**net_input)]
-        if model.training and self.rdrop_alpha:
-            outputs.append(model(**net_input))
-        output = outputs[0]
-        (divergence, is_right), *others = (slot_divergence(each["slot"], each["logits"], target) for each in outputs)
+        """Returns the loss summed over a batch of partial trees or sequences, the number of these, and the log."""
+        target, output = sample["slot_target"], model(**sample["net_input"])
+        divergence, is_right = slot_divergence(output["slot"], output["logits"], target)
         is_kept = target["label"] == self.keep
-        loss = torch.stack([divergence.sum(), *(other.sum() for other, _ in others)]).mean()
-        logging_output = {
-            "slots": output["slot"].numel(), "right": is_right.sum(),
-            "kept": is_kept.sum(), "right_kept": (is_right & is_kept).sum(), "slot_loss": loss.detach(),
-        }  # fmt: skip
+        loss = slot_loss = divergence.sum()
         if self.label_smoothing:
-            smoothing = self.label_smoothing
-            uniform = torch.stack([divergence_from_uniform(each["logits"]).sum() for each in outputs]).mean()
-            loss = (1 - smoothing) * loss + smoothing * uniform
-        if others:
-            predicted = (_full_precision(each["logits"]).log_softmax(dim=-1) for each in outputs)
-            loss = loss + self.rdrop_alpha / 4 * agreement(*predicted).sum()
-        if "delete" in sample:
-            if output.get("delete") is None:
-                raise InputError(
-                    "partial trees have nodes to be deleted, and the model cannot delete: train it with --deletion"
-                )
-            labels = net_input["partial_tree"]["labels"]
-            (deletion, counts), *others = (self._deletion(each["delete"], sample["delete"], labels) for each in outputs)
-            deletion = torch.stack([deletion, *(other for other, _ in others)]).mean()
-            loss = loss + self.deletion_weight * deletion
-            logging_output |= {"delete_loss": deletion.detach(), **counts}
+            uniform = divergence_from_uniform(output["logits"]).sum()
+            loss = (1 - self.label_smoothing) * slot_loss + self.label_smoothing * uniform
         states = sample["partial_states"]
-        logging_output |= {
-            "loss": loss.detach(), "ntokens": sample["ntokens"],
-            "nsentences": sample["nsentences"], "sample_size": states,
-        }  # fmt: skip
+        logging_output = {
+            "slots": output["slot"].numel(),
+            "right": is_right.sum(),
+            "kept": is_kept.sum(),
+            "right_kept": (is_right & is_kept).sum(),
+            "slot_loss": slot_loss.detach(),
+            "loss": loss.detach(),
+            "ntokens": sample["ntokens"],
+            "nsentences": sample["nsentences"],
+            "sample_size": states,
+        }
         return loss, states, logging_output
-
-    def _deletion(self, logits: Tensor, wrong: Tensor, labels: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """Sums the cross-entropy over nodes, all ``[B, M]``; counts nodes that are deleted, wrong, and both."""
-        counts_here = labels != self.pad
-        counts_here[:, 0] = False
-        wrong = wrong.bool() & counts_here
-        deleted = (logits > 0) & counts_here
-        counts = {"deleted": deleted.sum(), "wrong": wrong.sum(), "rightly_deleted": (deleted & wrong).sum()}
-        terms = functional.binary_cross_entropy_with_logits(logits.float(), wrong.float(), reduction="none")
-        return terms.masked_fill(~counts_here, 0.0).sum(), counts
 
     @classmethod
     def reduce_metrics(cls, logging_outputs) -> None:
-        """Logs ``loss`` (bits a sentence), ``slot_loss`` (bits a slot), accuracies in percent, and F1 of deleted nodes.
+        """Logs ``loss`` (bits a sentence), ``slot_loss`` (bits a slot), and accuracies in percent.
 
         A slot is right if its most likely label has the largest target probability; nothing is to be inserted in slots
         of ``keep_accuracy``.
@@ -110,16 +73,12 @@ class SlotKlDivergence(FairseqCriterion):
         total: Counter[str] = Counter()
         for output in logging_outputs:
             total.update({name: float(value) for name, value in output.items()})
-        losses = [("loss", "sample_size", 3), ("slot_loss", "slots", 4)]
         accuracies = {
             "slot_accuracy": (total["right"], total["slots"]),
             "keep_accuracy": (total["right_kept"], total["kept"]),
             "insert_accuracy": (total["right"] - total["right_kept"], total["slots"] - total["kept"]),
         }
-        if "delete_loss" in total:
-            losses.append(("delete_loss", "sample_size", 3))
-            accuracies["delete_f1"] = (2 * total["rightly_deleted"], total["deleted"] + total["wrong"])
-        for name, whole, digits in losses:
+        for name, whole, digits in (("loss", "sample_size", 3), ("slot_loss", "slots", 4)):
             mean = total[name] / total[whole] if total[whole] else 0.0
             metrics.log_scalar(name, mean / math.log(2), total[whole], round=digits)
         for name, (part, whole) in accuracies.items():

@@ -21,7 +21,7 @@ from tree_fairseq.tasks.pair_dataset import PairDataset
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary, SequenceDictionary
 from tree_fairseq.tree_insertion.model_input import partial_tree_input
 from tree_fairseq.tree_insertion.slots import SlotNumbers, sequence_slots
-from tree_fairseq.tree_insertion.store import StoredInsertions, TargetLimit
+from tree_fairseq.tree_insertion.store import StoredInsertions
 from tree_fairseq.tree_insertion.trajectories import PartialTree
 from tree_fairseq.tree_insertion.tree_shapes import TreeShapes
 
@@ -184,36 +184,22 @@ def collate_slots(
 class PartialTreeSampler:
     """Draws partial trees of a target for an epoch, from ``count`` trajectories from the ``first`` on.
 
-    ``wrong_nodes`` is the probability that a slot gets a wrong node, to be deleted; None for models without deletion.
-    ``states`` is the number of partial trees; they come from one trajectory. A tree gets no wrong nodes that would make
-    it longer than ``limit``.
+    ``states`` is the number of partial trees; they come from one trajectory.
     """
 
     first: int
     count: int
     distribution: TargetDistribution
-    wrong_nodes: float | None = None
     seed: int = 1
     states: int = 1
-    limit: TargetLimit | None = None
 
-    def sample(
-        self, labels: np.ndarray, stored: StoredInsertions, dictionary: InsertionDictionary, key: Sequence[int]
-    ) -> list[PartialTree]:
+    def sample(self, labels: np.ndarray, stored: StoredInsertions, key: Sequence[int]) -> list[PartialTree]:
         """Draws a trajectory, then some of its partial trees, for dictionary ids ``[M]`` of the target's nodes."""
         generator = np.random.default_rng([self.seed, *key])
         trajectory = stored.trajectory(self.first + int(generator.integers(self.count)))
         steps = trajectory.length + 1
         drawn = spread(int(generator.integers(steps)), self.states, steps)
-        trees = [trajectory.partial_tree(labels, stored.parents, step) for step in drawn]
-        if self.wrong_nodes is None:
-            return trees
-        wrong = [tree.corrupted(self.wrong_nodes, dictionary.label_ids, generator) for tree in trees]
-        return [changed if self._fits(changed) else tree for tree, changed in zip(trees, wrong)]
-
-    def _fits(self, tree: PartialTree) -> bool:
-        # A node with children has two brackets; -1 is the parent of the root.
-        return self.limit is None or len(tree.parents) + 2 * (len(np.unique(tree.parents)) - 1) <= self.limit.positions
+        return [trajectory.partial_tree(labels, stored.parents, step) for step in drawn]
 
 
 class TreeInsertionDataset(TargetTreeDataset):
@@ -221,15 +207,11 @@ class TreeInsertionDataset(TargetTreeDataset):
 
     def __getitem__(self, index: int) -> dict:
         example = super().__getitem__(index)
-        drawn = self.sampler.sample(example["labels"], self.stored[index], self.dictionary, self.key(index))
+        drawn = self.sampler.sample(example["labels"], self.stored[index], self.key(index))
         return {**example, "partial_trees": drawn}
 
     def complete(self, batch: dict, samples: list[dict]) -> None:
-        """Adds ``partial_tree`` (:func:`collate_partial_trees`) and its ``slot_target`` (:func:`collate_slots`).
-
-        For models with deletion, ``delete`` ``[R, M]`` int64 is 1 at nodes that do not belong to the target. See also
-        :func:`collate_states`.
-        """
+        """Adds ``partial_tree`` (:func:`collate_partial_trees`) and its ``slot_target`` (:func:`collate_slots`)."""
         super().complete(batch, samples)
         drawn = collate_states(batch, [sample["partial_trees"] for sample in samples])
         partial = collate_partial_trees(drawn, self.dictionary.pad())
@@ -239,8 +221,6 @@ class TreeInsertionDataset(TargetTreeDataset):
             drawn, partial["slots"], numbers, self.sampler.distribution, self.dictionary.keep
         )
         batch["ntokens"] = len(partial["slots"])
-        if self.sampler.wrong_nodes is not None:
-            batch["delete"] = data_utils.collate_tokens([torch.from_numpy(tree.wrong).long() for tree in drawn], 0)
 
 
 # Trees as sequences

@@ -81,7 +81,6 @@ class TreeInsertionDecoder(TransformerDecoderBase):
             self.embed_positions = None
             self.relations = TreeRelations(self.embed_dim // cfg.decoder.attention_heads, not cfg.no_child_relations)
         self.slots = SlotVectors(self.embed_dim)
-        self.delete = nn.Linear(self.embed_dim, 1) if cfg.deletion else None
 
     def build_decoder_layer(self, cfg, no_encoder_attn: bool = False):
         layer = super().build_decoder_layer(cfg, no_encoder_attn)
@@ -100,7 +99,7 @@ class TreeInsertionDecoder(TransformerDecoderBase):
             projected, tuple(None if reads_once else layer.self_attn.merged() for layer in self.layers)
         )
 
-    def forward(self, partial_tree: dict[str, Tensor], memory: DecoderMemory) -> dict[str, Optional[Tensor]]:
+    def forward(self, partial_tree: dict[str, Tensor], memory: DecoderMemory) -> dict[str, Tensor]:
         """Scores what may be inserted in partial trees; see :meth:`TreeInsertionTransformerModel.forward`."""
         labels = partial_tree["labels"]
         nodes = PackedRows(partial_tree["nodes"], tuple(labels.shape))
@@ -108,8 +107,7 @@ class TreeInsertionDecoder(TransformerDecoderBase):
         vectors = self.slots(states, partial_tree["neighbours"])
         if self.project_out_dim is not None:
             vectors = self.project_out_dim(vectors)
-        delete = None if self.delete is None else nodes.pad(self.delete(states).squeeze(1))
-        return {"slot": partial_tree["slots"], "logits": self.output_layer(vectors), "delete": delete}
+        return {"slot": partial_tree["slots"], "logits": self.output_layer(vectors)}
 
     def _node_states(self, partial_tree: dict[str, Tensor], nodes: PackedRows, memory: DecoderMemory) -> Tensor:
         if self.relations is not None:

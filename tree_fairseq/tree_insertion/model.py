@@ -102,11 +102,10 @@ class TreeInsertionTransformerModel(TreeGeneratingTransformer):
 
     @classmethod
     def fill_in(cls, cfg, args, task) -> None:
-        """Checks the ablations; ``deletion`` is that of the task, or of the checkpoint's task."""
+        """Checks the ablations."""
         super().fill_in(cfg, args, task)
         both = cfg.absolute_positions and cfg.no_child_relations
         refuse_flags({"--no-child-relations": both}, "--absolute-positions, which uses no relations")
-        cfg.deletion = args.deletion = getattr(args, "deletion", task.cfg.deletion)
 
     @classmethod
     def build_decoder(cls, cfg, tgt_dict, embed_tokens):
@@ -124,7 +123,7 @@ class TreeInsertionTransformerModel(TreeGeneratingTransformer):
         partial_tree: dict[str, Tensor],
         sentences: Optional[Tensor] = None,
         **source_trees,
-    ) -> dict[str, Optional[Tensor]]:
+    ) -> dict[str, Tensor]:
         """Scores what may be inserted in the slots of partial trees.
 
         Args:
@@ -139,8 +138,6 @@ class TreeInsertionTransformerModel(TreeGeneratingTransformer):
         Returns:
             - ``slot`` ``[Z]``, those slots
             - ``logits`` ``[Z, V]``, of the labels that may be inserted there, and of EOS for inserting nothing
-            - ``delete`` ``[R, M]``, logits of each node being wrong, for nodes other than roots and padding; None if
-              the model was not built to delete
         """
         memory = self.encode(src_tokens, src_lengths, **source_trees)
         return self.decode(memory if sentences is None else memory.select(sentences), partial_tree)
@@ -149,7 +146,7 @@ class TreeInsertionTransformerModel(TreeGeneratingTransformer):
         """Encodes sources, and projects them for the decoder, once for all steps."""
         return self.decoder.project(self.read(src_tokens, src_lengths, **source_trees))
 
-    def decode(self, memory: DecoderMemory, partial_tree: dict[str, Tensor]) -> dict[str, Optional[Tensor]]:
+    def decode(self, memory: DecoderMemory, partial_tree: dict[str, Tensor]) -> dict[str, Tensor]:
         return self.decoder(partial_tree, memory)
 
 

@@ -6,7 +6,7 @@ A search has no observer unless one is set, and then keeps nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from torch import Tensor
@@ -38,12 +38,11 @@ class Slot:
 
 @dataclass
 class ObservedStep:
-    """A partial tree with its slots, and what the step before changed: nodes inserted, and labels deleted."""
+    """A partial tree with its slots, and the nodes that the step before inserted."""
 
     tree: Tree
     inserted: list[int]
     slots: list[Slot]
-    deleted: list[str] = field(default_factory=list)
 
 
 class ObservedInsertions:
@@ -83,13 +82,11 @@ class ObservedInsertions:
         self.steps.append(ObservedStep(tree, partial.is_new.nonzero()[0].tolist(), found))
 
     def finish(self, labels: Sequence[int], parents: Sequence[int], trace: Sequence[InsertionStep] | None) -> None:
-        """Adds the finished tree if it is not the last step's, and from the trace of the search the deleted nodes."""
+        """Adds the finished tree if it is not the last step's; its new nodes are those of the trace of the search."""
         tree = self._tree(labels, parents)
         if tree != self.steps[-1].tree:
-            inserted = [] if not trace else _kept(trace[-1])
+            inserted = [place for place, is_new in enumerate(trace[-1].is_new) if is_new] if trace else []
             self.steps.append(ObservedStep(tree, inserted, []))
-        for step, traced in zip(self.steps[1:], trace or ()):
-            step.deleted = [self._label(label) for label, gone in zip(traced.labels, traced.is_deleted) if gone]
 
     def _tree(self, labels: Sequence[int], parents: Sequence[int]) -> Tree:
         return tree_of_parents([self._label(label) for label in labels], parents)
@@ -99,9 +96,3 @@ class ObservedInsertions:
 
     def _name(self, index: int) -> str:
         return NOTHING if index == self.dictionary.keep else self._label(index)
-
-
-def _kept(step: InsertionStep) -> list[int]:
-    """The places of new nodes among those that a step leaves."""
-    is_new = [new for new, gone in zip(step.is_new, step.is_deleted) if not gone]
-    return [place for place, new in enumerate(is_new) if new]

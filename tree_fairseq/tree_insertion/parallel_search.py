@@ -81,14 +81,12 @@ class PartialOutputs:
 class SlotPredictions:
     """The prediction for each slot of R partial outputs, ``[Z]`` each.
 
-    A label is the dictionary's ``keep`` where nothing is inserted. ``is_wrong`` ``[n]`` are the nodes to delete, if
-    models delete.
+    A label is the dictionary's ``keep`` where nothing is inserted.
     """
 
     slots: np.ndarray
     labels: np.ndarray
     log_probs: np.ndarray
-    is_wrong: np.ndarray | None
 
 
 def _mean_log_probs(logits: list[Tensor]) -> Tensor:
@@ -123,12 +121,11 @@ class ParallelSearch:
 
     The probabilities of one or more models are averaged. Labels that cannot occur in a tree, such as the root's and
     ``<unk>``, are never predicted; the probabilities of the others are not renormalised. Nothing is inserted where all
-    of these are zero or not numbers. A node is deleted if all
-    models can delete and their mean probability is above 1/2. Partial outputs have at most ``max_length`` nodes or
-    tokens. ``normalize_scores`` divides scores by the number of predictions.
+    of these are zero or not numbers. Partial outputs have at most ``max_length`` nodes or tokens. ``normalize_scores``
+    divides scores by the number of predictions.
 
     Models have an ``encode``, which returns a memory of R rows, and a ``decode``, which reads it with R partial outputs
-    and returns ``slot`` ``[Z]``, ``logits`` ``[Z, V]`` and ``delete`` ``[R, M]`` or None.
+    and returns ``slot`` ``[Z]`` and ``logits`` ``[Z, V]``.
 
     Attributes:
         eos: id that fairseq's commands do not print
@@ -169,7 +166,7 @@ class ParallelSearch:
         raise NotImplementedError
 
     def advance(self, partial: Any, chosen: SlotPredictions, sentences: np.ndarray) -> PartialOutputs:
-        """Does one step: fills the chosen slots, and deletes nodes; ``sentences`` ``[R]`` are places in the batch."""
+        """Does one step: fills the chosen slots; ``sentences`` ``[R]`` are places in the batch."""
         raise NotImplementedError
 
     def hypothesis(self, partial: Any, row: int, sentence: int) -> dict[str, Any]:
@@ -225,18 +222,12 @@ class ParallelSearch:
             numbers += np.bincount(rows, minlength=size)
             is_inserted = predictions.labels != self.dictionary.keep
             # Outputs that would become too large are not changed any more.
-            lengths = partial.lengths
-            is_too_large = lengths + np.bincount(rows[is_inserted], minlength=size) > self.max_length
+            is_too_large = partial.lengths + np.bincount(rows[is_inserted], minlength=size) > self.max_length
             inserted = np.flatnonzero(is_inserted & ~is_too_large[rows])
             is_unchanged = np.ones(size, bool)
             is_unchanged[rows[inserted]] = False
-            is_deleted = predictions.is_wrong
-            if is_deleted is not None:
-                is_deleted = is_deleted & ~is_too_large[partial.rows]
-                is_deleted[lengths.cumsum() - lengths] = False  # roots stay
-                is_unchanged[partial.rows[is_deleted]] = False
             chosen = (part[inserted] for part in (predictions.slots, predictions.labels, predictions.log_probs))
-            partial = self.advance(partial, SlotPredictions(*chosen, is_deleted), sentences)
+            partial = self.advance(partial, SlotPredictions(*chosen), sentences)
             is_finished = is_unchanged | self.ends(is_unchanged & ~is_too_large, sentences, step)
             if not is_finished.any():
                 continue
@@ -260,20 +251,11 @@ class ParallelSearch:
         inputs = {name: net_input[name] for name in names if name in net_input}
         return [model.encode(**inputs) for model in self.models]
 
-    def read(
-        self, memories: list, partial: Any, sentences: np.ndarray, device: torch.device
-    ) -> tuple[Tensor, Tensor | None]:
-        """Reads the outputs so far with all models.
-
-        Returns mean log-probabilities ``[Z, V]`` of the labels of all slots, and the mean probabilities ``[R, M]`` with
-        which nodes are wrong, None unless all models can delete.
-        """
+    def read(self, memories: list, partial: Any, sentences: np.ndarray, device: torch.device) -> Tensor:
+        """Reads the outputs so far with all models: mean log-probabilities ``[Z, V]`` of the labels of all slots."""
         inputs = utils.apply_to_sample(lambda values: values.to(device), partial.model_input(self.dictionary.pad()))
         outputs = [model.decode(memory, inputs) for model, memory in zip(self.models, memories)]
-        deletions = [output["delete"] for output in outputs]
-        is_able = all(logits is not None for logits in deletions)
-        wrong = torch.stack([logits.sigmoid() for logits in deletions]).mean(dim=0) if is_able else None
-        return _mean_log_probs([output["logits"] for output in outputs]), wrong
+        return _mean_log_probs([output["logits"] for output in outputs])
 
     def choose(
         self, scores: Tensor, best: tuple[Tensor, Tensor], partial: Any, sentences: np.ndarray
@@ -283,7 +265,7 @@ class ParallelSearch:
 
     def _predict(self, memories: list, partial: Any, sentences: np.ndarray, device: torch.device) -> SlotPredictions:
         """Finds a prediction for each slot, given memories of all models and the outputs so far."""
-        scores, wrong = self.read(memories, partial, sentences, device)
+        scores = self.read(memories, partial, sentences, device)
         self._is_excluded = self._is_excluded.to(scores.device)
         scores.masked_fill_(self._is_excluded, -math.inf)
         scores[:, self.dictionary.keep].clamp_(min=_FLOOR)
@@ -296,8 +278,7 @@ class ParallelSearch:
         if self.observer is not None:
             self.observer.keep(partial, scores)
         log_probs, labels = self.choose(scores, (log_probs, labels), partial, sentences)
-        is_wrong = None if wrong is None else (wrong > 0.5).cpu().numpy()[partial.rows, partial.columns]
-        return SlotPredictions(partial.slots, labels.cpu().numpy(), log_probs.double().cpu().numpy(), is_wrong)
+        return SlotPredictions(partial.slots, labels.cpu().numpy(), log_probs.double().cpu().numpy())
 
     def _warn_of_faults(self) -> None:
         if not self._has_warned:

@@ -69,7 +69,7 @@ def load_scorer(task: Any, path: str) -> LeftToRightScorer:
         raise InputError(f"--rerank-path {path} has a model of --task {trained}; {_ADVICE}")
     # A task remembers the kind of the model that it has built last, so this model has a task of its own.
     own = copy.deepcopy(task.cfg)
-    own.eval_accuracy, own.insertion_samples, own.partial_states, own.deletion = False, 1, 1, False
+    own.eval_accuracy, own.insertion_samples, own.partial_states = False, 1, 1
     own.insertion_temperature = own.insertion_extra_steps = own.rerank_path = own.rerank_weight = None
     try:
         [model], _ = checkpoint_utils.load_model_ensemble([path], task=type(task).setup_task(own))

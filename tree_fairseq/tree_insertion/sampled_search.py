@@ -95,20 +95,17 @@ class SampledInsertionGenerator(InsertionGenerator):
         self._last_steps = np.full(len(sources), np.inf)
         return [_Kept(memory) for memory in super()._encode(net_input)]
 
-    def read(
-        self, memories: list, partial: PartialTrees, sentences: np.ndarray, device: torch.device
-    ) -> tuple[Tensor, Tensor | None]:
+    def read(self, memories: list, partial: PartialTrees, sentences: np.ndarray, device: torch.device) -> Tensor:
         """Reads each different tree of a sentence once; many trajectories have the same."""
         rows, copies = _different(partial, sentences // self.samples)
         owners = torch.from_numpy(sentences[rows] // self.samples).to(device)
         own = [kept.memory.select(owners) for kept in memories]
         different = partial.select(rows)
-        scores, wrong = super().read(own, different, sentences[rows], device)
+        scores = super().read(own, different, sentences[rows], device)
         counts = np.bincount(different.slot_rows, minlength=len(rows))
         starts, counts = (counts.cumsum() - counts)[copies], counts[copies]
         slots = np.arange(counts.sum()) + np.repeat(starts - (counts.cumsum() - counts), counts)
-        scores = scores.index_select(0, torch.from_numpy(slots).to(device))
-        return scores, None if wrong is None else wrong.index_select(0, torch.from_numpy(copies).to(device))
+        return scores.index_select(0, torch.from_numpy(slots).to(device))
 
     def choose(
         self, scores: Tensor, best: tuple[Tensor, Tensor], partial: PartialTrees, sentences: np.ndarray

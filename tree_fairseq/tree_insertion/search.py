@@ -1,7 +1,7 @@
 """Insertion-based generation of trees (Lukovnikov & Fischer 2021), and files that show its steps.
 
 Every tree starts as a root. In each step every slot of all unfinished trees gets the best prediction: a node, or
-nothing. Nodes that the models consider wrong are deleted right after, if the models were trained to delete.
+nothing.
 """
 
 from __future__ import annotations
@@ -50,17 +50,12 @@ class PartialTrees(PartialOutputs):
         shapes, nodes = self.shapes.select(rows)
         return PartialTrees(self.labels[nodes], self.scores[nodes], shapes.lengths, shapes, self.is_new[nodes])
 
-    def inserted(self, chosen: SlotPredictions) -> tuple[PartialTrees, np.ndarray]:
-        """Inserts nodes in different slots; returns the new trees and sources (:meth:`TreeShapes.inserted`)."""
+    def inserted(self, chosen: SlotPredictions) -> PartialTrees:
+        """Inserts nodes in different slots."""
         shapes, sources = self.shapes.inserted(chosen.slots)
         labels = np.concatenate([self.labels, chosen.labels])[sources]
         scores = np.concatenate([self.scores, chosen.log_probs])[sources]
-        return PartialTrees(labels, scores, shapes.lengths, shapes, sources >= len(self.labels)), sources
-
-    def deleted(self, is_deleted: np.ndarray) -> PartialTrees:
-        """Deletes nodes other than roots, ``[n]`` bool; their children take their places."""
-        shapes, nodes = self.shapes.without(is_deleted)
-        return PartialTrees(self.labels[nodes], self.scores[nodes], shapes.lengths, shapes, self.is_new[nodes])
+        return PartialTrees(labels, scores, shapes.lengths, shapes, sources >= len(self.labels))
 
 
 class InsertionGenerator(ParallelSearch):
@@ -102,14 +97,10 @@ class InsertionGenerator(ParallelSearch):
         return PartialTrees(labels, np.zeros(count), shapes.lengths, shapes, np.zeros(count, bool))
 
     def advance(self, partial: PartialTrees, chosen: SlotPredictions, sentences: np.ndarray) -> PartialTrees:
-        """Inserts nodes, then deletes nodes that were there before."""
-        grown, sources = partial.inserted(chosen)
-        is_deleted = np.zeros(len(sources), bool)
-        if chosen.is_wrong is not None:
-            is_deleted = np.concatenate([chosen.is_wrong, np.zeros(len(chosen.slots), bool)])[sources]
+        grown = partial.inserted(chosen)
         if self.keep_steps:
-            self._trace(grown, is_deleted, sentences)
-        return grown if chosen.is_wrong is None else grown.deleted(is_deleted)
+            self._trace(grown, sentences)
+        return grown
 
     def hypothesis(self, partial: PartialTrees, row: int, sentence: int) -> dict[str, Any]:
         nodes = slice(int(partial.lengths[:row].sum()), int(partial.lengths[: row + 1].sum()))
@@ -123,30 +114,21 @@ class InsertionGenerator(ParallelSearch):
         found |= {"labels": torch.from_numpy(labels), "parents": torch.from_numpy(parents)}
         if self.keep_steps:
             found["trace"] = self._traces[sentence]
-            found["history"] = [{"tokens": self._tokens_after(step)} for step in self._traces[sentence]]
+            found["history"] = [
+                {"tokens": self.dictionary.sequence(step.labels, step.parents)} for step in self._traces[sentence]
+            ]
         return found
 
     def defect(self, hypothesis: dict[str, Any]) -> str | None:
         """Returns ``roots`` for an output that is not one tree under the first root."""
         return "roots" if int((hypothesis["parents"] == 0).sum()) != 1 else None
 
-    def _trace(self, trees: PartialTrees, is_deleted: np.ndarray, sentences: np.ndarray) -> None:
+    def _trace(self, trees: PartialTrees, sentences: np.ndarray) -> None:
         shapes = trees.shapes
         parents = np.maximum(shapes.parents - shapes.starts, -1)
-        parts = [part.tolist() for part in (trees.labels, parents, trees.is_new, is_deleted)]
+        parts = [part.tolist() for part in (trees.labels, parents, trees.is_new)]
         for sentence, end, size in zip(sentences.tolist(), trees.lengths.cumsum().tolist(), trees.lengths.tolist()):
             self._traces[sentence].append(InsertionStep(*(part[end - size : end] for part in parts)))
-
-    def _tokens_after(self, step: InsertionStep) -> Tensor:
-        """Returns the tree after a step as a sequence; deleted nodes hand their children upwards."""
-        places, labels, parents = {}, [], []
-        for node, (label, parent, is_deleted) in enumerate(zip(step.labels, step.parents, step.is_deleted)):
-            above = places.get(parent, -1)
-            places[node] = above if is_deleted else len(labels)
-            if not is_deleted:
-                labels.append(label)
-                parents.append(above)
-        return self.dictionary.sequence(labels, parents)
 
 
 def write_trace(

@@ -146,7 +146,7 @@ class SequenceInsertionTransformerModel(TreeSequenceModel):
         if slots is None:
             slots = sequence_slots(partial_sequence, self.decoder.padding_idx)
         pairs = torch.cat([states.roll(-1, dims=1), states], dim=2).flatten(0, 1).index_select(0, slots)  # Z x 2 D
-        return {"slot": slots, "logits": self.decoder.output_layer(self.slots(pairs)), "delete": None}
+        return {"slot": slots, "logits": self.decoder.output_layer(self.slots(pairs))}
 
 
 register_architectures("sequence_insertion_transformer", SequenceInsertionTransformerModel.set_defaults, SIZES)

@@ -118,7 +118,6 @@ class SequenceInsertionGenerator(ParallelSearch):
         return PartialSequences(labels, np.zeros(2 * count), np.full(count, 2))
 
     def advance(self, partial: PartialSequences, chosen: SlotPredictions, sentences: np.ndarray) -> PartialSequences:
-        """Inserts tokens; nothing is ever deleted."""
         return partial.inserted(chosen)
 
     def hypothesis(self, partial: PartialSequences, row: int, sentence: int) -> dict[str, Tensor]:

@@ -120,7 +120,7 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
         if self.target_limit is not None:
             self.target_limit.check(split, stores, self.cfg.skip_invalid_size_inputs_valid_test)
             is_too_long = stored.sizes > self.target_limit.longest
-        sampler = replace(self.sampler, limit=self.target_limit)
+        sampler: Any = self.sampler
         if self.decoding == Decoding.SEQUENCE_INSERTION:
             distribution = TargetDistribution(self.cfg.sequence_supervision, self.cfg.target_temperature)
             sampler = PartialSequenceSampler(distribution, self.cfg.seed)
@@ -164,7 +164,6 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
         self.decoding = decoding or Decoding.TREE_INSERTION
         self.sequences = model.sequences if isinstance(model, TreeSequenceModel) else None
         self.target_limit = None if decoding is None else model.target_limit
-        refuse_flags({"--deletion": self.cfg.deletion and self.sequences is not None}, "models of sequences")
         learns_whole = decoding == Decoding.LEFT_TO_RIGHT and self.cfg.partial_states > 1
         refuse_flags({"--partial-states": learns_whole}, "models that learn whole sequences")
         return model

@@ -26,6 +26,7 @@ class TreeInsertionConfig(ValidationAccuracyConfig, TranslationWithTreesConfig):
     ``skip_invalid_size_inputs_valid_test`` is fairseq's flag, here also about trees to train on.
     """
 
+    seed: int = II("common.seed")
     skip_invalid_size_inputs_valid_test: bool = II("dataset.skip_invalid_size_inputs_valid_test")
     eval_unordered: Optional[str] = option(
         None, "with --eval-accuracy, labels whose children may be in any order, separated by blanks"
@@ -88,8 +89,6 @@ class TreeInsertionConfig(ValidationAccuracyConfig, TranslationWithTreesConfig):
         "partial trees or sequences of each target in a training update, spread evenly over a trajectory; the source "
         "is encoded once for all. A number above the steps of a trajectory takes all of it",
     )
-    deletion: bool = option(False, "learn to delete nodes: in training, partial trees get wrong nodes")
-    wrong_nodes: float = option(0.1, "with --deletion, the probability that a slot of a partial tree gets a wrong node")
 
 
 def sampler_of(cfg: TreeInsertionConfig, record: InsertionRecord) -> PartialTreeSampler:
@@ -110,13 +109,10 @@ def sampler_of(cfg: TreeInsertionConfig, record: InsertionRecord) -> PartialTree
         )
     if not cfg.target_temperature > 0:
         raise InputError(f"--target-temperature is above 0, not {cfg.target_temperature}")
-    if not 0 < cfg.wrong_nodes < 1:
-        raise InputError(f"--wrong-nodes is a probability between 0 and 1, not {cfg.wrong_nodes}")
     if cfg.partial_states < 1:
         raise InputError(f"--partial-states is at least 1, not {cfg.partial_states}")
     distribution = TargetDistribution(cfg.target_distribution, cfg.target_temperature)
-    wrong_nodes = cfg.wrong_nodes if cfg.deletion else None
-    return PartialTreeSampler(record.first_of(cfg.insertion_oracle), count, distribution, wrong_nodes, cfg.seed)
+    return PartialTreeSampler(record.first_of(cfg.insertion_oracle), count, distribution, cfg.seed)
 
 
 def check_samples(cfg: TreeInsertionConfig) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.tree_insertion.oracles import Oracle
-from tree_fairseq.tree_insertion.slots import DESCENDANT, IN_TREE, KINDS, insert, slot_mask
+from tree_fairseq.tree_insertion.slots import DESCENDANT, KINDS
 from tree_fairseq.tree_insertion.target import Region
 
 
@@ -28,7 +28,6 @@ class PartialTree:
         slots: ``[Q]`` int64 slot numbers, ascending; nothing may be inserted in the slots that are missing here
         insertions: ``[Q]`` int64 ids of labels that may be inserted in them
         ranks: ``[Q]`` int64, how far each insertion is behind the best of its slot by the oracle, from 0
-        wrong: ``[m]`` bool, nodes that do not belong to the target
     """
 
     labels: np.ndarray
@@ -36,33 +35,6 @@ class PartialTree:
     slots: np.ndarray
     insertions: np.ndarray
     ranks: np.ndarray
-    wrong: np.ndarray
-
-    def corrupted(self, rate: float, label_ids: np.ndarray, generator: np.random.Generator) -> PartialTree:
-        """Inserts wrong nodes, as a decoder does that makes mistakes; there must be none yet.
-
-        Each slot gets a wrong node with probability ``rate``. Its label is drawn from all ``label_ids``; a label that
-        may be inserted there is not taken. When wrong nodes are deleted, their children take their places. So the slots
-        of right nodes still mean the same and keep their insertions, except for slots that a wrong node fills. Nothing
-        may be inserted in those and in the slots of wrong nodes.
-        """
-        slots = np.flatnonzero(slot_mask(self.parents))
-        slots = slots[generator.random(len(slots)) < rate]
-        drawn = generator.choice(label_ids, len(slots))
-        # Drawn x Q
-        is_right = ((self.slots == slots[:, None]) & (self.insertions == drawn[:, None])).any(1)
-        slots, drawn = slots[~is_right], drawn[~is_right]
-        sources, parents = insert(self.parents, slots.tolist())
-        new_places = np.argsort(sources)
-        keeps = ~np.isin(self.slots, slots)
-        moved = IN_TREE.number(new_places[IN_TREE.place(self.slots)], IN_TREE.kind(self.slots))
-        order = np.argsort(moved[keeps], kind="stable")
-        return PartialTree(
-            np.concatenate([self.labels, drawn])[sources],
-            parents,
-            *(values[keeps][order] for values in (moved, self.insertions, self.ranks)),
-            wrong=sources >= len(self.labels),
-        )
 
 
 @dataclass(frozen=True)
@@ -109,7 +81,6 @@ class Trajectory:
             slots.astype(np.int64),
             labels[candidates].astype(np.int64),
             ranks.astype(np.int64),
-            np.zeros(len(nodes), bool),
         )
 
 

@@ -180,19 +180,6 @@ class TreeShapes:
         sources[opened[opens] - 1] = np.arange(total)
         return TreeShapes(lengths, 2 * np.arange(total) - opens[sources], opened[closes[sources]]), sources
 
-    def without(self, is_deleted: np.ndarray) -> tuple[TreeShapes, np.ndarray]:
-        """Deletes nodes ``[n]`` bool other than roots; their children take their places.
-
-        Returns the new shapes, and the index here of each of their nodes ``[n']`` int64.
-        """
-        kept = np.flatnonzero(~is_deleted)
-        is_kept = np.zeros(2 * len(self.depths), np.int64)
-        is_kept[self.opens[kept]] = is_kept[self.closes[kept]] = 1
-        depths = 2 * np.arange(len(kept)) - (is_kept.cumsum()[self.opens[kept]] - 1)
-        before = np.concatenate([[0], np.cumsum(~is_deleted)])
-        lengths = np.bincount(self.rows[kept], minlength=len(self))
-        return TreeShapes(lengths, depths, before[self.ends[kept]]), kept
-
     def select(self, rows: np.ndarray) -> tuple[TreeShapes, np.ndarray]:
         """Keeps some trees, ``[R']`` int64, ascending. Returns the new shapes and the nodes ``[n']`` that stay."""
         is_kept = np.zeros(len(self), bool)

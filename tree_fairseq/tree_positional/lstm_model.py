@@ -10,6 +10,7 @@ from typing import Optional
 
 import numpy as np
 import torch
+from fairseq.dataclass import FairseqDataclass
 from fairseq.models import FairseqEncoder, FairseqEncoderDecoderModel, register_model, register_model_architecture
 from fairseq.models.lstm import LSTMEncoder
 from fairseq.modules import FairseqDropout
@@ -19,7 +20,6 @@ from torch.nn import functional
 from tree_fairseq.errors import InputError, MissingTreesError
 from tree_fairseq.nn.encoders import EncoderType, register_encoder
 from tree_fairseq.nn.extended_transformer import set_defaults
-from tree_fairseq.nn.initial_embeddings import InitialEmbeddingsConfig
 from tree_fairseq.nn.modalities import SEQUENCE, SOURCE_LENGTHS, SYMBOLS, source_side, target_side
 from tree_fairseq.nn.tree_lstm import MAX_POSITIONS, TreeLSTM
 from tree_fairseq.support.options import option
@@ -140,7 +140,7 @@ ENCODER = register_encoder(
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
 @dataclass
-class TreeToTreeLSTMConfig(InitialEmbeddingsConfig):
+class TreeToTreeLSTMConfig(FairseqDataclass):
     """Options of the tree-to-tree LSTM."""
 
     encoder_embed_dim: int = option(512, "width of the source's embeddings")

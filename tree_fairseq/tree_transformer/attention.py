@@ -11,7 +11,6 @@ from fairseq.modules import MultiheadAttention
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tree_fairseq.nn.biased_attention import biased_attention
 from tree_fairseq.nn.distance_bias import DistanceBias
 from tree_fairseq.nn.phrase_bias import PhraseBias
 from tree_fairseq.nn.shared_memory import MemoryType, SharedMemoryAttention
@@ -127,8 +126,6 @@ class TreeSelfAttention(TreeAttention):
         """Scaled dot-product attention ``[B, H, T, D / H]`` with dropout of weights and an additive mask."""
         drops = self.training or self.dropout_module.apply_during_inference
         dropout = self.dropout_module.p if drops else 0.0
-        if bias.requires_grad:
-            return biased_attention(query, key, value, bias, dropout=dropout)
         return functional.scaled_dot_product_attention(query, key, value, bias.to(query.dtype), dropout)
 
 

@@ -23,7 +23,7 @@ class ChartCells:
         padding: ``[B, N]`` bool, columns without a token
         height: h, at most N
         start, length: ``[S]`` int64, the column of the first token, and the number of tokens
-        unused: ``[B, S]`` bool, cells that contain padding, and those of several tokens that no phrase may contain
+        unused: ``[B, S]`` bool, cells that contain padding
     """
 
     padding: Tensor
@@ -33,18 +33,16 @@ class ChartCells:
     unused: Tensor
 
     @classmethod
-    def build(cls, padding: Tensor, height: int, outside: Tensor | None = None) -> ChartCells:
+    def build(cls, padding: Tensor, height: int) -> ChartCells:
         """Enumerates the cells up to a height.
 
         Args:
             padding: ``[B, N]`` bool; the tokens of a sentence are consecutive, with padding on either side
-            outside: ``[B, N]`` bool, tokens that no phrase may contain; each still has a cell of its own
         """
         columns = padding.size(1)
         height = min(height, columns)
-        closed = padding if outside is None else padding | outside
         column = torch.arange(columns, device=padding.device)
-        room = _next(closed) - column  # B x N, tokens from each column on that a phrase may contain
+        room = _next(padding) - column  # B x N, tokens from each column on
         starts, lengths, unused = [column], [torch.ones_like(column)], [padding]
         for length in range(2, height + 1):
             starts.append(column[: columns - length + 1])
@@ -94,10 +92,10 @@ def _first_place(length, columns: int):
     return (length - 1) * columns - (length - 1) * (length - 2) // 2
 
 
-def _next(closed: Tensor) -> Tensor:
-    """Returns for each column the next one that is closed, itself included, or N; ``[B, N]`` int64."""
-    column = torch.arange(closed.size(1), device=closed.device)
-    return torch.where(closed, column, closed.size(1)).flip(1).cummin(1).values.flip(1)
+def _next(padding: Tensor) -> Tensor:
+    """Returns for each column the next one that is padding, itself included, or N; ``[B, N]`` int64."""
+    column = torch.arange(padding.size(1), device=padding.device)
+    return torch.where(padding, column, padding.size(1)).flip(1).cummin(1).values.flip(1)
 
 
 class ChartCrossAttention(SharedMemoryAttention):

@@ -1,13 +1,10 @@
 """The chart of Treeformer (Patel & Flanigan 2023): a vector for every phrase of up to h tokens, computed as in CKY."""
 
-import logging
 import math
 from dataclasses import dataclass
-from typing import Optional
 
 import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
-from fairseq.modules import LayerNorm
 from torch import Tensor, nn
 
 from tree_fairseq.errors import InputError
@@ -17,10 +14,7 @@ from tree_fairseq.support.options import option
 from tree_fairseq.treeformer.cells import ChartCells
 from tree_fairseq.treeformer.levels import ChartFunction, build_levels
 
-logger = logging.getLogger(__name__)
-
 _NOISE = 0.1  # of the composition that starts as a mean, relative to the random one
-_warned: set[int] = set()
 
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
@@ -29,21 +23,11 @@ class ChartConfig(FairseqDataclass):
     """Options of the chart, which are flags of the models that use it."""
 
     treeformer_height: int = option(10, "h: number of tokens of the longest phrase in the chart")
-    treeformer_level_weights: bool = option(
-        False, "a separate composition matrix for each phrase length (not in the paper)"
-    )
-    treeformer_heads: int = option(
-        1, "pooling heads; each weights split points and pools its own slice (the paper has one)"
-    )
-    treeformer_layer_norm: bool = option(
-        False, "normalise the tokens and phrases that the decoder attends to (not in the paper)"
-    )
     treeformer_composition_init: ChoiceEnum(["mean", "random"]) = option(
         "mean",
         "how the composition starts and learns: with 'mean' a phrase starts as the mean of its parts, and slow steps "
         "lead away from it, so that attention to phrases is useful from the first update on; 'random' is the paper's",
     )
-    treeformer_without_eos: bool = option(False, "no phrase contains EOS; the decoder still attends to EOS itself")
 
 
 class Chart(nn.Module):
@@ -57,67 +41,47 @@ class Chart(nn.Module):
     moves a composed vector by about the learning rate, too.
 
     Raises:
-        InputError: the height is below 2, or the number of heads does not divide the width
+        InputError: the height is below 2
+
+    Examples:
+        >>> chart = Chart(8, ChartConfig(treeformer_height=3))
+        >>> cells = chart.cells(torch.tensor([[False, False, False, False]]))  # four words
+        >>> chart(torch.randn(4, 1, 8), cells).shape  # 4 words, 3 phrases of two words, 2 phrases of three words
+        torch.Size([9, 1, 8])
     """
 
     def __init__(self, width: int, config: ChartConfig):
         super().__init__()
-        self.height, self.heads = config.treeformer_height, config.treeformer_heads
+        self.height = config.treeformer_height
         if self.height < 2:
             raise InputError(
                 f"--treeformer-height {self.height} makes a chart of tokens without phrases",
                 hint="Give at least 2; without phrases, use --arch transformer.",
             )
-        if self.heads < 1 or width % self.heads:
-            raise InputError(
-                f"--treeformer-heads {self.heads} does not divide the width {width}",
-                hint="Choose a divisor of the width: --encoder-embed-dim, or that of the pretrained encoder.",
-            )
-        sets = self.height - 1 if config.treeformer_level_weights else 1
-        matrix = nn.Parameter(torch.empty(sets, width, 2 * width))
+        matrix = nn.Parameter(torch.empty(1, width, 2 * width))  # checkpoints have the first dimension
         is_mean = config.treeformer_composition_init == "mean"
         # A random half preserves norms: two children, averaged over nearly equal splits, sum up to a token's length.
         nn.init.normal_(matrix, std=_NOISE * width**0.5 if is_mean else width**-0.5)
         self.register_parameter("deviation", matrix if is_mean else None)
         self.register_parameter("weight", None if is_mean else matrix)
-        self.query = nn.Parameter(nn.init.normal_(torch.empty(self.heads, width), std=width**-0.5))
-        self.layer_norm = LayerNorm(width) if config.treeformer_layer_norm else None
+        self.query = nn.Parameter(nn.init.normal_(torch.empty(1, width), std=width**-0.5))
 
     def composition(self) -> Tensor:
-        """The matrix of each set, ``[G, D, 2 * D]``."""
-        return self.weight if self.deviation is None else _from_deviation(self.deviation)
-
-    def _prepared(self, states: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns states and weight in one dtype, and scorers of children, ``[G, 2, H, D]``, in float32 or better."""
-        device, weight = states.device.type, self.composition()
-        if torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):
-            states = states.to(torch.get_autocast_dtype(device))
-        wide = torch.promote_types(states.dtype, torch.float32)
-        sets, width, _ = weight.shape
-        with without_autocast(states):
-            scorers = (self.query.to(wide) @ weight.to(wide)) / math.sqrt(width)  # G x H x 2 * D
-            scorers = scorers.view(sets, self.heads, 2, width).transpose(1, 2).contiguous()
-        return states, weight.to(states.dtype), scorers
+        """W, ``[D, 2 * D]``."""
+        return (self.weight if self.deviation is None else _from_deviation(self.deviation))[0]
 
     def forward(self, states: Tensor, cells: ChartCells) -> Tensor:
         """Encodes tokens and phrases as ``[S, B, D]``, from states ``[N, B, D]`` of tokens; padding is ignored.
 
         The values of unused cells have no meaning, but they are finite.
         """
-        if cells.height < self.height and self.height not in _warned:
-            _warned.add(self.height)
-            logger.warning(
-                f"the longest sentence of a batch has {cells.height} tokens, fewer than the longest phrases of the "
-                f"chart, {self.height} (--treeformer-height); its chart is lower. This warning appears once."
-            )
         states, weight, scorers = self._prepared(states)
         with without_autocast(states):
-            encoded = ChartFunction.apply(states, weight, scorers, cells)
-        return encoded if self.layer_norm is None else self.layer_norm(encoded)
+            return ChartFunction.apply(states, weight, scorers, cells)
 
     @torch.no_grad()
     def splits(self, states: Tensor, cells: ChartCells) -> list[Tensor]:
-        """Returns the pooling weight of every split point, for lengths L = 2 to h ``[N - L + 1, B, H, L - 1]``.
+        """Returns the pooling weight of every split point, for lengths L = 2 to h ``[N - L + 1, B, L - 1]``.
 
         Each phrase, by the column in which it starts, has the weights of the split points after its first token, its
         second, and so on. They are undefined for phrases that do not exist.
@@ -127,9 +91,19 @@ class Chart(nn.Module):
         with without_autocast(states):
             return build_levels(states, weight, scorers, cells.height)[1]
 
-    def cells(self, padding: Tensor, outside: Optional[Tensor] = None) -> ChartCells:
+    def _prepared(self, states: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Returns states and weight in one dtype, and scorers of children, ``[2, D]``, in float32 or better."""
+        device, weight = states.device.type, self.composition()
+        if torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):
+            states = states.to(torch.get_autocast_dtype(device))
+        wide = torch.promote_types(states.dtype, torch.float32)
+        with without_autocast(states):
+            scorers = (self.query.to(wide) @ weight.to(wide)) / math.sqrt(states.size(2))  # 1 x 2 * D
+        return states, weight.to(states.dtype), scorers.view(2, -1)
+
+    def cells(self, padding: Tensor) -> ChartCells:
         """Enumerates the cells of a batch up to this chart's height; see :meth:`ChartCells.build`."""
-        return ChartCells.build(padding, self.height, outside)
+        return ChartCells.build(padding, self.height)
 
     def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> None:
         """Adds initial weights to the checkpoint of a model without a chart; takes compositions of both kinds."""
@@ -150,7 +124,7 @@ def _mean(like: Tensor) -> Tensor:
 
 
 def _from_deviation(deviation: Tensor) -> Tensor:
-    """The composition matrices of deviations, ``[G, D, 2 * D]``."""
+    """The composition matrix of a deviation, ``[1, D, 2 * D]`` each."""
     return _mean(deviation) + deviation / deviation.size(1)
 
 

@@ -39,16 +39,15 @@ class TreeformerEncoder(DistanceBiasedEncoder):
         sentence of each decoder row, empty if row i reads sentence i.
         """
         encoder_out = super().forward(src_tokens, *args, **kwargs)
-        outside = src_tokens.eq(self.dictionary.eos()) if self.cfg.treeformer_without_eos else None
-        cells = self.chart.cells(encoder_out["encoder_padding_mask"][0], outside)
+        cells = self.chart.cells(encoder_out["encoder_padding_mask"][0])
         cell_states = self.chart(encoder_out["encoder_out"][0], cells)
         return {**encoder_out, "cell_states": [cell_states], "cells": [cells], "order": []}
 
     @torch.no_grad()
     def split_weights(self, src_tokens: Tensor) -> list[Tensor]:
-        """Returns the mean of :meth:`Chart.splits` over pooling heads, for phrases of any length L = 2 to N.
+        """Returns :meth:`Chart.splits` for phrases of any length L = 2 to N, ``[N - L + 1, B, L - 1]`` in float32.
 
-        The recurrence continues above the chart's height. A length has weights ``[N - L + 1, B, L - 1]`` in float32.
+        The recurrence continues above the chart's height.
         Raises InputError for a model that reads trees.
         """
         if tree_tables(self.cfg):
@@ -58,7 +57,7 @@ class TreeformerEncoder(DistanceBiasedEncoder):
             )
         encoder_out = super().forward(src_tokens)
         cells = ChartCells.build(encoder_out["encoder_padding_mask"][0], src_tokens.size(1))
-        return [weights.mean(2) for weights in self.chart.splits(encoder_out["encoder_out"][0], cells)]
+        return self.chart.splits(encoder_out["encoder_out"][0], cells)
 
     reorder_encoder_out = staticmethod(with_rows_moved)
 

@@ -96,9 +96,8 @@ function drawInsertion({ data, settings }) {
     value: settings.insertionStep,
     name: (step) => {
       const added = steps[step].inserted.length;
-      const deleted = steps[step].deleted?.length ? `, ${counted(steps[step].deleted.length, "node")} deleted` : "";
       const begins = step === 0 && steps[0].tree.labels.length === 1 ? "the root alone" : "every slot is closed";
-      return `Step ${step + 1} of ${steps.length}: ${added ? `${counted(added, "node")} inserted` : begins}${deleted}`;
+      return `Step ${step + 1} of ${steps.length}: ${added ? `${counted(added, "node")} inserted` : begins}`;
     },
     play: true,
     onstep: (step) => {

@@ -33,23 +33,22 @@ class SlotTable(nn.Module):
     Args:
         seed: chooses the table
         keep: added to the logits of leaving slots as they are, times the number of nodes under the root
-        deletes: how many nodes are deleted, about, as a probability; None: the model never does
     """
 
-    def __init__(self, seed: int = 0, keep: float = 0.6, deletes: float | None = None):
+    def __init__(self, seed: int = 0, keep: float = 0.6):
         super().__init__()
-        self.seed, self.keep, self.deletes = seed, keep, deletes
+        self.seed, self.keep = seed, keep
 
     def encode(self, src_tokens: Tensor, src_lengths: Tensor, source_symbol_tree=None) -> Sources:
         """Remembers the sources."""
         return Sources(src_tokens)
 
-    def decode(self, memory: Sources, partial_tree: dict[str, Tensor]) -> dict[str, Tensor | None]:
+    def decode(self, memory: Sources, partial_tree: dict[str, Tensor]) -> dict[str, Tensor]:
         """Looks the answers up."""
         labels, parents = partial_tree["labels"], partial_tree["parents"]
         slots = torch.zeros(*labels.shape, KINDS, dtype=torch.bool)
         slots.view(-1)[partial_tree["slots"]] = True
-        logits, delete = [], torch.zeros(labels.shape)
+        logits = []
         for row, source in enumerate(memory.tokens.tolist()):
             count = int((labels[row] != PAD).sum())
             tree = [*labels[row, :count].tolist(), *parents[row, :count].add(1).tolist()]
@@ -57,15 +56,7 @@ class SlotTable(nn.Module):
             drawn = random.normal(size=(count, KINDS, len(DICTIONARY))) * 2
             drawn[..., DICTIONARY.keep] += self.keep * (count - 1)
             logits.append(torch.from_numpy(drawn)[slots[row, :count]])
-            if self.deletes is not None:
-                delete[row, :count] = torch.from_numpy(
-                    random.normal(size=count) + math.log(self.deletes / (1 - self.deletes))
-                )
-        return {
-            "slot": partial_tree["slots"],
-            "logits": torch.cat(logits),
-            "delete": None if self.deletes is None else delete,
-        }
+        return {"slot": partial_tree["slots"], "logits": torch.cat(logits)}
 
     def forward(self, src_tokens, src_lengths, partial_tree, source_symbol_tree=None):
         """All at once."""
@@ -117,12 +108,7 @@ def decode_alone(
             said.append(math.log(shares[best]))
             if best != dictionary.keep:
                 chosen.append((slot, best, said[-1]))
-        wrong = []
-        if all(output["delete"] is not None for output in outputs):
-            for node in range(1, len(labels)):
-                if sum(float(torch.sigmoid(output["delete"][0, node])) for output in outputs) / len(outputs) > 0.5:
-                    wrong.append(node)
-        is_finished = not chosen and not wrong
+        is_finished = not chosen
         if len(labels) + len(chosen) > max_nodes + 1 or is_finished:
             trees.append((labels, parents))
             break
@@ -130,18 +116,6 @@ def decode_alone(
         sources, above = insert(np.array(parents), [slot for slot, _, _ in chosen])
         labels = [labels[old] if old < count else chosen[old - count][1] for old in sources.tolist()]
         scores = [scores[old] if old < count else chosen[old - count][2] for old in sources.tolist()]
-        labels, parents, scores = _without(labels, above.tolist(), scores, [old in wrong for old in sources.tolist()])
+        parents = above.tolist()
         trees.append((labels, parents))
     return Decoded(labels, parents, scores, sum(said) / len(said), step, sum(said), is_finished, trees)
-
-
-def _without(labels: list, parents: list, scores: list, is_deleted: list[bool]) -> tuple[list, list, list]:
-    """The nodes that stay, under their nearest ancestors that do."""
-    kept = [node for node, deleted in enumerate(is_deleted) if not deleted]
-    above = []
-    for node in kept:
-        parent = parents[node]
-        while parent >= 0 and is_deleted[parent]:
-            parent = parents[parent]
-        above.append(kept.index(parent) if parent >= 0 else -1)
-    return [labels[node] for node in kept], above, [scores[node] for node in kept]
