@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 
 from tree_fairseq.errors import ScoringError
-from tree_fairseq.scoring.outputs import SCORE_FILE, read_scores
+from tree_fairseq.scoring.runs import SCORE_FILE, read_scores
 from tree_fairseq.support.files import write_json
 
 

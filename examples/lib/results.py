@@ -27,7 +27,7 @@ A file has these entries, and ``measured``, which this program writes:
 * ``compared``: the figures that are reported, with their headings; ``test1:bleu`` is BLEU on another test set than
   ``test``
 * ``parts``, where the test set is shown in parts, too: ``section``, ``set`` and ``metric`` in ``score.json``, such as
-  ``by_length``, ``sacrebleu_2016`` and ``bleu``; ``title`` of the horizontal axis; ``depths``, a second panel like it
+  ``by_length``, ``test`` and ``sacrebleu``; ``title`` of the horizontal axis; ``depths``, a second panel like it
 * ``curve``, where learning curves are shown: ``metric`` of the validation lines in ``train.log``; ``title`` of its axis
 * ``against``, where one metric is drawn over another: the names of both, such as ``steps`` and ``accuracy``
 * ``sweep``, where systems differ in a number, such as that of the pairs that they are trained on: ``title`` of its
@@ -59,8 +59,8 @@ from result_tables import EXAMPLES, RESULTS, read_result, table, write_pages
 from tree_fairseq.drawing.learning_curves import read_curves
 from tree_fairseq.errors import ScoringError
 from tree_fairseq.scoring.measures import MeanMeasure
-from tree_fairseq.scoring.outputs import SCORE_FILE, read_scores, read_text
-from tree_fairseq.scoring.runs import OUTCOMES_FILE
+from tree_fairseq.scoring.outputs import read_text
+from tree_fairseq.scoring.runs import OUTCOMES_FILE, SCORE_FILE, read_scores
 from tree_fairseq.scoring.seeds import main as score_seeds
 from tree_fairseq.scoring.seeds import mean_over_seeds_test
 from tree_fairseq.scoring.significance import Resampling
@@ -115,7 +115,7 @@ class Trainings:
         scores = read_scores(folder / SCORE_FILE)
         facts = {fact: scores["checkpoint"][fact] for fact in ("updates", "parameters") if fact in scores["checkpoint"]}
         for name in PARTS:
-            if name in self.result and scores[self.result[name]["section"]]:
+            if name in self.result and self.result[name]["section"] in scores:
                 facts[name] = _parts(self.result[name], scores)
         log = folder / "train.log"
         if "curve" in self.result and log.is_file():  # a system may read the models of others, and train none

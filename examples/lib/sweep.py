@@ -27,7 +27,7 @@ import tree_fairseq
 from tree_fairseq.drawing.figure_files import write_figure
 from tree_fairseq.drawing.plots import Line, Plot, draw_plots
 from tree_fairseq.errors import ScoringError
-from tree_fairseq.scoring.outputs import SCORE_FILE, read_scores
+from tree_fairseq.scoring.runs import SCORE_FILE, read_scores
 from tree_fairseq.support.logs import log_to_standard_error
 
 if TYPE_CHECKING:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import sys
 from itertools import islice
 from pathlib import Path
@@ -13,8 +12,9 @@ from tree_fairseq.data_bin.kinds import export_forests
 from tree_fairseq.drawing.figure_files import write_figure
 from tree_fairseq.drawing.learning_curves import draw_curves, read_curves
 from tree_fairseq.drawing.tree_pictures import tree_to_svg
-from tree_fairseq.scoring.bleu import Side, corpus_score, paired_bootstrap
+from tree_fairseq.scoring.measures import TextMeasure, text_metric
 from tree_fairseq.scoring.outputs import detokenize, read_hypotheses, read_text
+from tree_fairseq.scoring.significance import Resampling
 from tree_fairseq.support.files import write_json
 from tree_fairseq.support.logs import log_to_standard_error
 from tree_fairseq.trees.subwords import join_words
@@ -48,22 +48,21 @@ def report(out: Path, source: str, target: str) -> dict:
     """Score, print, draw and write ``result.json``; returns what that file holds."""
     outputs = {name: detokenize(read_hypotheses(out / name / "generate-test.txt"), target) for name in SYSTEMS}
     lines = read_text(out / "words" / f"test.{source}", len(outputs["transformer"]))
-    side = Side("sacrebleu", references(out / "words", target, len(lines)))
-    scores = {}
+    right = references(out / "words", target, len(lines))
+    measures = {name: TextMeasure("bleu", text_metric("bleu"), [right], outputs[name]) for name in SYSTEMS}
+    scores = {name: measure.metrics(range(len(lines)))["bleu"] for name, measure in measures.items()}
+    signature = measures["transformer"].signatures["bleu"]
     print("\nBLEU on the test set, both models trained for equally many updates on the same folder")
     for name, title in SYSTEMS.items():
-        scores[name], signature = corpus_score(side, outputs[name])
         print(f"  {title:<18}{scores[name]:6.2f}   {signature}")
-    # sacreBLEU logs every step of its resampling.
-    logging.getLogger("sacrebleu").setLevel(logging.WARNING)
-    bootstrap = paired_bootstrap(side, outputs["transformer"], outputs["tree_transformer"])
+    bootstrap = measures["tree_transformer"].differences(measures["transformer"], Resampling())["bleu"]
     p_value = f"p = {bootstrap['p_value']:.3f}"
     print(f"  {'difference':<18}{bootstrap['difference']:+6.2f}   {p_value}, {bootstrap['signature']}")
 
     plain = detokenize(lines, source)
     shown = chosen_lines(lines)
     for line in shown:
-        print(f"\n  source            {plain[line]}\n  reference         {side.references[line]}")
+        print(f"\n  source            {plain[line]}\n  reference         {right[line]}")
         for name, title in SYSTEMS.items():
             print(f"  {title:<18}{outputs[name][line]}")
     picture = out / "parse.svg"

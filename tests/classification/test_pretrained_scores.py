@@ -23,7 +23,7 @@ from tree_fairseq.classification.dataset import TextDataset
 from tree_fairseq.classification.new_lines import SentenceReader
 from tree_fairseq.classification.prediction import ClassPredictor
 from tree_fairseq.nn.pretrained import PretrainedPieces, PretrainedPiecesConfig
-from tree_fairseq.scoring.predictions import ClassJudgement
+from tree_fairseq.scoring.predictions import ClassOutcomes
 
 ENCODER = SmallEncoder(vocabulary=90, layers=2, width=16, heads=2, length=80)
 CLASSES = ("no", "so", "yes")
@@ -127,7 +127,7 @@ def test_scores_are_those_of_the_library(compared):
     ours, theirs = predicted_classes(model, sample), [CLASSES[number] for number in best]
     # The library is wrong about every third text.
     right = [CLASSES[(number + (row % 3 == 0)) % 3] for row, number in enumerate(best)]
-    score = ClassJudgement(ours, right).metrics()
-    assert score == ClassJudgement(theirs, right).metrics()
+    score = ClassOutcomes(right, ours).metrics()
+    assert score == ClassOutcomes(right, theirs).metrics()
     assert score["accuracy"] == pytest.approx(100 * accuracy_score(right, theirs)) == pytest.approx(100 * 2 / 3)
     assert score["matthews"] == pytest.approx(100 * matthews_corrcoef(right, theirs))

@@ -11,7 +11,7 @@ from tests.end_to_end.test_tree_insertion import BRACKET, TASK, System, generate
 from tests.end_to_end.tiny_programs import write_corpus
 from tree_fairseq import hub
 from tree_fairseq.errors import InputError, StructuralSearchError, SymbolTreeError
-from tree_fairseq.scoring.structural import StructuralScorer
+from tree_fairseq.scoring.tree_runs import TreeSet
 from tree_fairseq.trees.notations.notation import GROUP
 from tree_fairseq.trees.tree import Tree
 
@@ -121,7 +121,7 @@ def test_sequences_that_are_no_trees_are_invalid(system, tmp_path):
         is_tree = tree is not None and all("::" not in node.label and node.label != GROUP for node in tree.preorder())
         assert ("invalid" in said.get(number, "")) is not is_tree
     arguments = ["--run", tmp_path, "--references", system.text, "--data", system.data]
-    assert StructuralScorer.main(list(map(str, arguments))) == 0
+    assert TreeSet.main(list(map(str, arguments))) == 0
     metrics = json.loads((tmp_path / "score.json").read_text())["metrics"]
     assert metrics["validity"] == 1 - sum("invalid" in text for text in said.values()) / 16
     assert metrics["steps"] == sum(map(int, lines_of("I", output).values())) / 16

@@ -15,7 +15,7 @@ from tests.end_to_end.commands import hypotheses, lines_of, run
 from tests.end_to_end.tiny_programs import write_corpus
 from tree_fairseq import hub
 from tree_fairseq.errors import StructuralSearchError
-from tree_fairseq.scoring.structural import StructuralScorer
+from tree_fairseq.scoring.tree_runs import TreeSet
 from tree_fairseq.trees.notations import notation_named
 
 TASK = ("--task", "tree_insertion")
@@ -180,7 +180,7 @@ def test_partial_trees_are_counted(system, tmp_path):
     arguments = ["--run", tmp_path, "--references", system.text, "--data", system.data]
     for limits, is_partial in ((("--max-nodes", 1), True), ((), False)):
         generate(system, *limits, "--results-path", tmp_path)
-        assert StructuralScorer.main(list(map(str, arguments))) == 0
+        assert TreeSet.main(list(map(str, arguments))) == 0
         result = json.loads((tmp_path / "score.json").read_text())
         steps = lines_of("I", (tmp_path / "generate-test.txt").read_text())
         assert (

@@ -21,7 +21,7 @@ from tree_fairseq import hub
 from tree_fairseq.__main__ import COMMANDS
 from tree_fairseq.commands import average, explore, induce, release, replay
 from tree_fairseq.errors import CheckpointError
-from tree_fairseq.scoring import attention_share, runs
+from tree_fairseq.scoring import runs
 from tree_fairseq.scoring.__main__ import SCORERS
 
 ALL = os.environ.get("TREE_FAIRSEQ_ALL_ATTACKS", "0") != "0"
@@ -70,11 +70,6 @@ def _explore(good: Training, path: Path, output: Path) -> object:
     return explore.main([str(good.data), "--path", str(path), "--cpu", "--sentences", "1", "--beam", "1", *page])
 
 
-def _attention(good: Training, path: Path, output: Path) -> object:
-    scores = ["--output", str(output / "scores.json")]
-    return attention_share.main([str(good.data), "--path", str(path), "--subset", "test", "--cpu", *scores])
-
-
 def _hub(good: Training, path: Path, _: Path) -> object:
     return str(hub.from_pretrained(path.parent, path.name, good.data).translate([LINE], beam=1))
 
@@ -96,16 +91,15 @@ COMMANDS_WITH_CHECKPOINTS: dict[str, Command] = {
     "replay": _replay,
     "induce": _induce,
     "explore": _explore,
-    "score attention": _attention,
     "score --checkpoint": lambda good, path, output: str(runs.checkpoint_facts(path)),
 }
 WITHOUT_CHECKPOINTS = {
     "path", "parse", "annotate", "check", "export", "curves",  # commands
-    "compounds", "regression", "rouge", "structural", "bleu", "classification", "seeds",  # --checkpoint is one function
+    "regression", "rouge", "structural", "bleu", "classification", "seeds",  # --checkpoint is one function
     "preprocess", "score", "tree-fairseq",
 }  # fmt: skip
 # These build the model that a checkpoint describes; training builds that of the command line.
-BUILDING = ("generate", "interactive", "validate", "hub", "induce", "explore", "replay", "score attention")
+BUILDING = ("generate", "interactive", "validate", "hub", "induce", "explore", "replay")
 
 
 def test_every_command_has_a_row():

@@ -28,7 +28,7 @@ def test_best_hypotheses_have_the_order_of_the_data(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("S-0\ta\n", "no H- line"),
+        ("S-0\ta\n", "sentence 0 has no hypothesis"),
         ("H-0\t-1\ta\nH-2\t-1\tb\n", "sentence 1 has no hypothesis"),
         ("H-0\t-1\ta\nH-1\t-1\n", "2: not an H- line"),
         ("H-x\t-1\ta\n", "1: not an H- line"),

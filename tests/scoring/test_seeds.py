@@ -11,7 +11,8 @@ import pytest
 
 from tree_fairseq.errors import ScoringError
 from tree_fairseq.scoring.__main__ import main
-from tree_fairseq.scoring.measures import ClassMeasure, TextMeasure, exact_match, text_metric
+from tree_fairseq.scoring.measures import TextMeasure, exact_match, text_metric
+from tree_fairseq.scoring.predictions import ClassMeasure
 from tree_fairseq.scoring.seeds import mean_over_seeds_test
 from tree_fairseq.scoring.significance import BOOTSTRAP, RANDOMIZATION, Resampling, _batches, paired_test
 

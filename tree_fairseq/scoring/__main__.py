@@ -16,21 +16,19 @@ from tree_fairseq.support.logs import log_to_standard_error
 from tree_fairseq.support.options import run_command
 
 SCORERS = {
-    "attention": ("scoring.attention_share:main", "share of a translation model's attention on tree nodes"),
     "bleu": (
-        "scoring.bleu:TranslationScorer.main",
+        "scoring.text_runs:TranslationSet.main",
         "BLEU of translations in three readings, with signatures and significance",
     ),
     "classification": (
-        "scoring.predictions:ClassificationRuns.main",
+        "scoring.prediction_runs:ClassSet.main",
         "accuracy, macro F1 and confusion matrix, by group and length",
     ),
-    "compounds": ("scoring.compounds:CompoundScorer.main", "error rates of CoGnition's compounds, and BLEU of Chinese"),
-    "rouge": ("scoring.rouge:RougeScorer.main", "ROUGE-1, -2 and -L of summaries"),
-    "regression": ("scoring.regression:RegressionRuns.main", "correlations of predicted numbers"),
+    "rouge": ("scoring.text_runs:SummarySet.main", "ROUGE-1, -2 and -L of summaries"),
+    "regression": ("scoring.prediction_runs:NumberSet.main", "correlations of predicted numbers"),
     "seeds": ("scoring.seeds:main", "files of several seeds of two systems: means, and tests of the means"),
     "structural": (
-        "scoring.structural:StructuralScorer.main",
+        "scoring.tree_runs:TreeSet.main",
         "accuracy and validity of generated trees: programs, logical forms",
     ),
 }

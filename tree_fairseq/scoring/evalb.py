@@ -15,71 +15,34 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from tree_fairseq.errors import InputError
-from tree_fairseq.trees.text import read_lines
+from tree_fairseq.scoring.measures import AdditiveMeasure
+from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.tree import Forest
 
 VALID, ERROR, SKIPPED = 0, 1, 2  # EVALB's "Stat."
 
 _PUNCTUATION = frozenset({",", ":", "``", "''", ".", "?", "!"})
-_QUOTES = frozenset({"'", '"', "/"})
 _PAIRS = frozenset[frozenset]
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """The settings in a parameter file of EVALB; the defaults are those of ``COLLINS.prm``."""
+    """EVALB's settings; the defaults are those of ``COLLINS.prm``."""
 
     labelled: bool = True
     cutoff: int = 40  # the second part of the summary has sentences of up to this number of words
     deleted: frozenset[str] = frozenset({"TOP", "-NONE-", ",", ":", "``", "''", "."})
     deleted_for_length: frozenset[str] = frozenset({"-NONE-"})
-    quotes: frozenset[str] = frozenset()  # tags that parsers give to quotation marks by mistake
     equal_labels: _PAIRS = frozenset({frozenset({"ADVP", "PRT"})})
     equal_words: _PAIRS = frozenset()
 
     def with_punctuation(self) -> Parameters:
         """The same rules, but punctuation counts like words."""
         return replace(self, deleted=self.deleted - _PUNCTUATION)
-
-
-_SETS = {
-    "DELETE_LABEL": "deleted",
-    "DELETE_LABEL_FOR_LENGTH": "deleted_for_length",
-    "QUOTE_LABEL": "quotes",
-    "EQ_LABEL": "equal_labels",
-    "EQ_WORD": "equal_words",
-}
-_IGNORED = ("DEBUG", "MAX_ERROR")  # all sentences are compared, whatever the number of errors
-
-
-def read_parameters(path: Path) -> Parameters:
-    """Reads EVALB's parameter file. Raises InputError, with the line, for what EVALB does not know either."""
-    sets: dict[str, set] = {name: set() for name in _SETS.values()}
-    numbers = {"LABELED": int(Parameters.labelled), "CUTOFF_LEN": Parameters.cutoff}
-    if not path.is_file():
-        raise InputError("there is no such file of EVALB's parameters", path)
-    for number, line in enumerate(read_lines(path), 1):
-        if line.startswith("#") or not line.strip():
-            continue
-        keyword, *values = line.split()
-        wanted = 2 if keyword.startswith("EQ_") else 1
-        if len(values) != wanted or keyword not in (*_SETS, *numbers, *_IGNORED):
-            hint = f"EVALB knows {', '.join((*_SETS, *numbers, *_IGNORED))}; EQ_LABEL and EQ_WORD take two values."
-            raise InputError(f"not a parameter of EVALB: {line.strip()}", path, number, hint=hint)
-        if keyword in numbers:
-            if not values[0].isdecimal():
-                raise InputError(f"{keyword} takes a number, not {values[0]}", path, number)
-            numbers[keyword] = int(values[0])
-        elif keyword in _SETS:
-            sets[_SETS[keyword]].add(frozenset(values) if wanted == 2 else values[0])
-    frozen = {name: frozenset(values) for name, values in sets.items()}
-    return Parameters(labelled=bool(numbers["LABELED"]), cutoff=numbers["CUTOFF_LEN"], **frozen)
 
 
 @dataclass
@@ -89,16 +52,6 @@ class _Bracket:
     end: int = -1
 
 
-class _Quote(NamedTuple):
-    """A quotation mark that may have a wrong tag: the words, brackets and open brackets that precede it."""
-
-    tag: str
-    word: str
-    words: int
-    brackets: int
-    open: tuple[int, ...]
-
-
 @dataclass
 class _Reduced:
     """The words and brackets that count, of a reference or a hypothesis; ``length`` is that for the cutoff."""
@@ -106,61 +59,28 @@ class _Reduced:
     tags: list[str] = field(default_factory=list)
     words: list[str] = field(default_factory=list)
     brackets: list[_Bracket] = field(default_factory=list)
-    quotes: list[_Quote] = field(default_factory=list)
     length: int = 0
-
-    def insert(self, quote: _Quote, place: int) -> None:
-        """Puts a deleted quotation mark back before the word with the number ``place``."""
-        self.tags.insert(place, quote.tag)
-        self.words.insert(place, quote.word)
-        for bracket in self.brackets[quote.brackets :]:
-            bracket.start += 1
-            bracket.end += 1
-        for number in quote.open:
-            self.brackets[number].end += 1
 
 
 def _reduce(forest: Forest, rules: Parameters) -> _Reduced:
-    found, open_brackets = _Reduced(), []
+    """Walks over the trees in preorder; a number on the stack closes the bracket with that number."""
+    found = _Reduced()
     stack: list = [*reversed(forest)]
     while stack:
         node = stack.pop()
         if isinstance(node, int):
             found.brackets[node].end = len(found.words)
-            open_brackets.pop()
         elif node.is_preterminal:
             tag, word = node.label, node.children[0].label
             found.length += tag not in rules.deleted_for_length
-            if tag in rules.quotes and word in _QUOTES:
-                before = len(found.words), len(found.brackets), tuple(open_brackets)
-                found.quotes.append(_Quote(tag, word, *before))
             if tag not in rules.deleted:
                 found.tags.append(tag)
                 found.words.append(word)
         else:
-            open_brackets.append(len(found.brackets))
             stack.append(len(found.brackets))
             found.brackets.append(_Bracket(node.label, len(found.words)))
             stack.extend(reversed(node.children))
     return found
-
-
-def _mend_quotes(gold: _Reduced, test: _Reduced, rules: Parameters) -> None:
-    """Puts quotation marks back that were deleted on one side only, because only one side tags them as such.
-
-    EVALB does so (since 2006) if the numbers of words differ. Marks of both sides belong together if as many words
-    precede them.
-    """
-    places = [[quote.words for quote in side.quotes] for side in (gold, test)]
-    gold_places, test_places = places
-    for t, quote in enumerate(test.quotes):
-        place = test_places[t]
-        for g, other in enumerate(gold.quotes):
-            if gold_places[g] != place or (other.tag in rules.deleted) == (quote.tag in rules.deleted):
-                continue
-            side, number, numbers = (gold, g, gold_places) if other.tag in rules.deleted else (test, t, test_places)
-            side.insert(side.quotes[number], numbers[number])
-            numbers[number:] = [words + 1 for words in numbers[number:]]
 
 
 class SentenceScore(NamedTuple):
@@ -211,8 +131,6 @@ def compare(reference: Forest, hypothesis: Forest | None, rules: Parameters) -> 
     test = _reduce(hypothesis, rules)
     if not test.words:
         return SentenceScore(gold.length, SKIPPED, words=len(gold.words))
-    if len(gold.words) != len(test.words):
-        _mend_quotes(gold, test, rules)
     same_words = len(gold.words) == len(test.words) and all(
         _equal(ours, theirs, rules.equal_words) for ours, theirs in zip(gold.words, test.words)
     )
@@ -344,3 +262,32 @@ def _summary(title: str, table: np.ndarray) -> str:
     lines = [f"{name:<25} = {total[key]:6}\n" for name, key in _NUMBERS.items()]
     lines += [f"{name:<25} = {found[key]:6.2f}\n" for name, key in _FIGURES.items()]
     return f"\n-- {title} --\n" + "".join(lines)
+
+
+class BracketMeasure(AdditiveMeasure):
+    """EVALB's figures, and F1 without labels; a hypothesis that is no tree is None."""
+
+    def __init__(self, references: Sequence[Forest], hypotheses: Sequence[Forest | None], rules: Parameters):
+        rows = list(zip_equal(references, hypotheses))
+        self.scores = [compare(gold, found, rules) for gold, found in rows]
+        """EVALB's counts of each sentence."""
+        unlabelled = [compare(gold, found, replace(rules, labelled=False)) for gold, found in rows]
+        self._counts = np.concatenate([counts(self.scores), counts(unlabelled)], axis=1)
+        deleted = " ".join(sorted(rules.deleted)) or "none"
+        self.signatures = {"bracket_f1": f"EVALB's rules|deleted:{deleted}|labelled:{str(rules.labelled).lower()}"}
+
+    @property
+    def counts(self) -> np.ndarray:
+        return self._counts
+
+    @property
+    def sentences(self) -> dict[str, int]:
+        """The numbers of sentences that count, and of those that EVALB leaves out."""
+        status = [score.status for score in self.scores]
+        return {"error": status.count(ERROR), "skipped": status.count(SKIPPED), "valid": status.count(VALID)}
+
+    def statistic(self, sums: np.ndarray) -> dict[str, np.ndarray]:
+        size = len(COLUMNS)
+        labelled, unlabelled = figures(sums[..., :size]), figures(sums[..., size:])
+        prefixed = {f"bracket_{name}": labelled.pop(name) for name in ("f1", "recall", "precision")}
+        return {**prefixed, "unlabelled_bracket_f1": unlabelled["f1"], **labelled}

@@ -12,37 +12,32 @@ from __future__ import annotations
 import logging
 import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any
 
-from tree_fairseq.classification.targets import is_number
 from tree_fairseq.errors import LabelColumnError, ScoringError, SymbolTreeError, TreeFairseqError, TreeFormatError
 from tree_fairseq.scoring import evalb
-from tree_fairseq.scoring.breakdowns import COUNT, by_bounds, depth_of
+from tree_fairseq.scoring.frame import TestSet, depth_of, score, tables
 from tree_fairseq.scoring.measures import (
     TEXT_METRICS,
-    BracketMeasure,
-    ClassMeasure,
+    MeanMeasure,
     Measure,
-    NumberMeasure,
     TextMeasure,
     exact_match,
-    rouge_scores,
+    rouge,
     text_metric,
-    tree_match,
 )
 from tree_fairseq.scoring.outputs import detokenize, read_output_texts, read_references
-from tree_fairseq.scoring.predictions import read_class
-from tree_fairseq.scoring.regression import last_column
-from tree_fairseq.scoring.score_tables import tables
+from tree_fairseq.scoring.predictions import ClassMeasure, NumberMeasure, read_class, read_number
 from tree_fairseq.scoring.significance import BOOTSTRAP, RANDOMIZATION, SAMPLES, Resampling
 from tree_fairseq.support.error_reports import failed
 from tree_fairseq.support.files import atomic_file, write_json
+from tree_fairseq.support.logs import log_to_standard_error
 from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.notations import NOTATIONS, notation_named
-from tree_fairseq.trees.symbols import unordered_labels
+from tree_fairseq.trees.symbols import exact_matches, unordered_labels
 from tree_fairseq.trees.tree import Forest, Tree, forest_leaves
 
 logger = logging.getLogger(__name__)
@@ -108,7 +103,6 @@ def metrics_parser(prog: str, description: str | None, epilog: str = "") -> Argu
         metavar="N",
         help=f"default: {SAMPLES[BOOTSTRAP]}, or {SAMPLES[RANDOMIZATION]} of the latter",
     )
-    add("--seed", type=int, default=12345, help="default: %(default)s; for bleu, chrf and ter see SACREBLEU_SEED")
     group = parser.add_argument_group("text")
     add = group.add_argument
     add("--lowercase", action="store_true", help="compare without case (bleu, chrf; ter always does)")
@@ -122,36 +116,24 @@ def metrics_parser(prog: str, description: str | None, epilog: str = "") -> Argu
     add("--notation", choices=sorted(NOTATIONS), default="bracket", help=notation)
     unordered = "labels whose children have no order (default: and, or; in Prolog also , and ;)"
     add("--unordered", nargs="*", metavar="LABEL", help=unordered)
-    parameters = "EVALB's parameter file, for the metric brackets (default: the rules of COLLINS.prm)"
-    add("--evalb-parameters", type=Path, metavar="FILE", help=parameters)
-    add("--punctuation", action="store_true", help="count punctuation as words, which COLLINS.prm leaves out")
+    add("--punctuation", action="store_true", help="count punctuation as words in brackets, which EVALB does not")
     return parser
 
 
-class FileScorer:
-    """Scores the files that the arguments name."""
+class FileSet(TestSet):
+    """The references in files, and the metrics that the arguments name."""
 
     def __init__(self, args: Namespace):
         self.args = args
-        if len(args.references) > 1 and (
-            others := [name for name in args.metrics if name not in (*TEXT_METRICS, "exact")]
-        ):
+        others = [name for name in args.metrics if name not in (*TEXT_METRICS, "exact")]
+        if len(args.references) > 1 and others:
             raise ScoringError(f"several --references are for bleu, chrf, ter and exact, not for {', '.join(others)}")
-        for flag, wanted in (("bracket_report", "brackets"), ("evalb_parameters", "brackets")):
-            if getattr(args, flag, None) is not None and wanted not in args.metrics:
-                raise ScoringError(f"--{flag.replace('_', '-')} is for --metrics {wanted}")
-        first, *others = [self._read(path) for path in args.references]
-        for path, lines in zip(args.references[1:], others):
+        first, *more = [_read(path) for path in args.references]
+        for path, lines in zip(args.references[1:], more):
             if len(lines) != len(first):
                 raise ScoringError(f"{path} has {len(lines)} lines, {args.references[0]} has {len(first)}")
-        self.references: list[list[str]] = [first, *others]
+        self.references: list[list[str]] = [first, *more]
         self.count = len(first)
-
-    @staticmethod
-    def _read(path: Path) -> list[str]:
-        if not path.is_file():
-            raise ScoringError(f"{path} is missing: --references takes files with one line for each hypothesis")
-        return read_references([path], lambda line, *place: line)
 
     # References as the metrics read them
 
@@ -168,18 +150,7 @@ class FileScorer:
     @cached_property
     def forests(self) -> list[Forest]:
         """References as bracketed parses."""
-        return self._forests(self.args.references[0])
-
-    @staticmethod
-    def _forests(path: Path) -> list[Forest]:
-        return read_references([path], lambda line, path, number: read_forest(line, path=path, line_number=number))
-
-    @cached_property
-    def rules(self) -> evalb.Parameters:
-        """How brackets are compared."""
-        path = self.args.evalb_parameters
-        rules = evalb.Parameters() if path is None else evalb.read_parameters(path)
-        return rules.with_punctuation() if self.args.punctuation else rules
+        return _read_forests(self.args.references[0])
 
     @cached_property
     def classes(self) -> list[str]:
@@ -197,32 +168,21 @@ class FileScorer:
     @cached_property
     def numbers(self) -> list[str]:
         """References as numbers."""
-
-        def read(line: str, path: Path, number: int) -> str:
-            return last_column(line if path.suffix == ".tsv" else f"\t{line}", path, number)
-
-        return read_references(self.args.references, read)
+        return read_references(self.args.references, read_number)
 
     def _plain(self, lines: list[str]) -> list[str]:
         return lines if self.args.detokenize is None else detokenize(lines, self.args.detokenize)
 
-    # Measures
+    # What the frame asks for
 
-    def measures(self, path: Path) -> dict[str, Measure]:
-        """Reads the hypotheses of a system and returns its measures, by name of ``--metrics``."""
-        if not path.is_file():
-            raise ScoringError(
-                f"{path} is missing: give a file with one hypothesis a line, or fairseq-generate's output"
-            )
-        lines, invalid = read_output_texts(path, self.count)
-        trees = ["" if number in invalid else line for number, line in enumerate(lines)]  # as the tree metrics read it
+    def measures(self, system: Path) -> dict[str, Measure]:
+        lines, invalid = read_output_texts(system, self.count)
+        trees = ["" if number in invalid else line for number, line in enumerate(lines)]
         return {
-            name: self.measure(name, trees if name in ("tree", "brackets") else lines, path)
-            for name in self.args.metrics
+            name: self._measure(name, trees if name in ("tree", "brackets") else lines) for name in self.args.metrics
         }
 
-    def measure(self, name: str, lines: list[str], path: Path) -> Measure:
-        """Returns a measure of hypotheses, which come from a file."""
+    def _measure(self, name: str, lines: list[str]) -> Measure:
         args = self.args
         if name in TEXT_METRICS:
             metric = text_metric(name, args.lowercase, args.tokenize)
@@ -233,84 +193,64 @@ class FileScorer:
             unordered = unordered_labels(args.notation) if args.unordered is None else args.unordered
             return tree_match(self.trees, [_tree(line, args.notation) for line in lines], unordered)
         if name == "brackets":
-            return BracketMeasure(self.forests, [_forest(line) for line in lines], self.rules)
+            rules = evalb.Parameters()
+            rules = rules.with_punctuation() if args.punctuation else rules
+            return evalb.BracketMeasure(self.forests, [_forest(line) for line in lines], rules)
         if name == "classes":
             return ClassMeasure(self.classes, lines)
-        if name == "rouge":
-            return rouge_scores(self.references[0], lines)
-        if wrong := [line for line in lines if not is_number(line.strip())]:
-            raise ScoringError(f"{path}: {wrong[0]!r} is not a number")
-        return NumberMeasure(self.numbers, lines)
+        return rouge(self.references[0], lines) if name == "rouge" else NumberMeasure(self.numbers, lines)
 
-    # The result
+    def parts(self) -> dict[str, tuple[Sequence[int], Sequence[int]]]:
+        args = self.args
+        parts = {"by_length": (self._lengths(), args.length_bounds)}
+        if args.trees is not None:
+            self._aligned(args.trees)
+            parts["by_depth"] = (list(map(depth_of, _read_forests(args.trees))), args.depth_bounds)
+        elif "brackets" in args.metrics:
+            parts["by_depth"] = (list(map(depth_of, self.forests)), args.depth_bounds)
+        elif "tree" in args.metrics:
+            parts["by_depth"] = ([tree.height() for tree in self.trees], args.depth_bounds)
+        return parts
 
-    def lengths(self) -> list[int]:
-        """Returns words of the sources, or of the references."""
+    def _lengths(self) -> list[int]:
+        """Words of the sources, or of the references."""
         if self.args.sources is not None:
             return [len(line.split()) for line in self._aligned(self.args.sources)]
         if "brackets" in self.args.metrics:
             return [len(forest_leaves(forest)) for forest in self.forests]
         return [len(line.split()) for line in self.references[0]]
 
-    def depths(self) -> list[int] | None:
-        """Returns the depth of the given trees, or of references that are trees; None without trees."""
-        if self.args.trees is not None:
-            self._aligned(self.args.trees)
-            return list(map(depth_of, self._forests(self.args.trees)))
-        if "brackets" in self.args.metrics:
-            return list(map(depth_of, self.forests))
-        return [tree.height() for tree in self.trees] if "tree" in self.args.metrics else None
-
     def _aligned(self, path: Path) -> list[str]:
-        lines = self._read(path)
+        lines = _read(path)
         if len(lines) != self.count:
             raise ScoringError(f"{path} has {len(lines)} lines, the references are {self.count}")
         return lines
 
-    def score(self) -> dict:
-        """Returns all figures, as ``--json`` writes them; writes EVALB's report if that is wanted."""
-        args = self.args
-        system = self.measures(args.hypotheses)
-        result: dict[str, Any] = {
-            "hypotheses": str(args.hypotheses),
-            "references": [str(path) for path in args.references],
-            COUNT: self.count,
-            "metrics": _metrics(system.values(), range(self.count)),
-            "signatures": {name: text for measure in system.values() for name, text in measure.signatures.items()},
-            "baselines": {},
-            "differences": [],
-        }
-        if (brackets := system.get("brackets")) is not None:
-            self._report_brackets(brackets, result)
-        test = Resampling(args.test, args.samples or SAMPLES[args.test], args.seed)
-        for path in args.baseline:
-            baseline = self.measures(path)
-            result["baselines"][str(path)] = _metrics(baseline.values(), range(self.count))
-            for name, measure in system.items():
-                logger.info("comparing %s with %s", name, path)
-                rows = measure.differences(baseline[name], test)
-                result["differences"] += [
-                    {"metric": metric, "baseline": str(path), **row} for metric, row in rows.items()
-                ]
-
-        def of_part(indices: Sequence[int]) -> dict[str, float]:
-            return _metrics(system.values(), indices)
-
-        result["by_length"] = by_bounds(self.lengths(), args.length_bounds, of_part)
-        depths = self.depths()
-        if depths is not None:
-            result["by_depth"] = by_bounds(depths, args.depth_bounds, of_part)
-        return result
-
-    def _report_brackets(self, measure: Any, result: dict) -> None:
-        errors, skipped = measure.left_out
-        result["bracket_sentences"] = {"error": errors, "skipped": skipped, "valid": self.count - errors - skipped}
-        if errors or skipped:
+    def details(self, system: Mapping[str, Measure]) -> dict[str, Any]:
+        if "brackets" not in system:
+            return {}
+        sentences = system["brackets"].sentences
+        if sentences["valid"] < self.count:
             message = "%d of %d hypotheses are not trees of the reference's words, %d are empty; EVALB leaves them out"
-            logger.warning(message, errors, self.count, skipped)
-        if self.args.bracket_report is not None:
-            with atomic_file(self.args.bracket_report) as file:
-                file.write(evalb.report(measure.scores, self.rules.cutoff))
+            logger.warning(message, sentences["error"], self.count, sentences["skipped"])
+        return {"bracket_sentences": sentences}
+
+
+def tree_match(references: Sequence[Tree], hypotheses: Sequence[Tree | None], unordered: Sequence[str]) -> MeanMeasure:
+    """``tree_match``; ``tree_match_unordered``, with the children of some labels in any order; ``valid_trees``."""
+    return MeanMeasure({
+        "tree_match": exact_matches(hypotheses, references),
+        "tree_match_unordered": exact_matches(hypotheses, references, unordered),
+        "valid_trees": [tree is not None for tree in hypotheses],
+    })  # fmt: skip
+
+
+def _read(path: Path) -> list[str]:
+    return read_references([path], lambda line, *place: line)
+
+
+def _read_forests(path: Path) -> list[Forest]:
+    return read_references([path], lambda line, path, number: read_forest(line, path=path, line_number=number))
 
 
 def _tree(line: str, notation: str) -> Tree | None:
@@ -327,23 +267,47 @@ def _forest(line: str) -> Forest | None:
         return None
 
 
-def _metrics(measures: Iterable[Measure], indices: Sequence[int]) -> dict[str, float]:
-    return {name: value for measure in measures for name, value in measure.metrics(indices).items()}
+def score_files(args: Namespace) -> dict[str, Any]:
+    """Scores the files that the arguments name; returns all figures, as ``--json`` writes them."""
+    test_set = FileSet(args)
+    ours = test_set.measures(args.hypotheses)
+    baselines = {str(path): test_set.measures(path) for path in args.baseline}
+    test = Resampling(args.test, args.samples or SAMPLES[args.test])
+    result = score(test_set, ours, baselines, test)
+    if args.bracket_report is not None:
+        if "brackets" not in ours:
+            raise ScoringError("--bracket-report is for --metrics brackets")
+        with atomic_file(args.bracket_report) as file:
+            file.write(evalb.report(ours["brackets"].scores, evalb.Parameters.cutoff))
+    files = {"hypotheses": str(args.hypotheses), "references": [str(path) for path in args.references]}
+    return {**files, **result}
+
+
+def file_tables(result: Mapping[str, Any]) -> list[str]:
+    """Formats the result as lines."""
+    lines = tables(result, result["hypotheses"])
+    if "bracket_sentences" in result:
+        counts = result["bracket_sentences"]
+        lines.append("brackets of {valid} sentences; {error} errors, {skipped} skipped".format(**counts))
+    return lines
 
 
 def main(arguments: Sequence[str] | None = None, epilog: str = "") -> int:
     """Runs the command; returns its exit status."""
     args = files_parser(epilog).parse_args(arguments)
-    return print_scores(lambda: FileScorer(args).score(), tables, args.json)
+    return print_scores(args, score_files, file_tables)
 
 
-def print_scores(score: Callable[[], dict[str, Any]], text: Callable[[dict[str, Any]], str], file: Path | None) -> int:
-    """Scores, prints the result as text, and writes it to ``file`` as JSON if one is given; returns the exit status."""
+def print_scores(
+    args: Namespace, score: Callable[[Namespace], dict[str, Any]], lines: Callable[[Mapping[str, Any]], list[str]]
+) -> int:
+    """Scores, prints the result, and writes it to ``--json`` if this is given; returns the exit status."""
+    log_to_standard_error()
     try:
-        result = score()
-        sys.stdout.write(text(result))
-        if file is not None:
-            write_json(file, result)
+        result = score(args)
+        sys.stdout.write("\n".join(lines(result)) + "\n")
+        if args.json is not None:
+            write_json(args.json, result)
     except (TreeFairseqError, OSError) as error:
         return failed(error, logger)
     return 0

@@ -1,4 +1,4 @@
-"""Reads the output of fairseq-generate, reference texts, and the result files ``score.json`` and ``result.json``."""
+"""Reads the output of fairseq-generate and of other systems, and the references."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from tree_fairseq.errors import CorruptFileError, ScoringError
-from tree_fairseq.support.files import read_json
+from tree_fairseq.errors import ScoringError
 from tree_fairseq.tree_insertion import INVALID, UNFINISHED
 from tree_fairseq.trees.text import read_lines
 
@@ -30,13 +29,17 @@ class Outputs:
     sources: set[int] = field(default_factory=set)  # all translated sentences, with or without a hypothesis
     finished: bool = False  # whether the file has the closing line of a complete run
 
+    def is_invalid(self, index: int) -> bool:
+        """Whether generation marked an output: its text can be read as a tree, but the model did not finish one."""
+        return INVALID in self.unfinished.get(index, ())
+
 
 def read_outputs(path: str | Path) -> Outputs:
     """Reads the lines of fairseq-generate, which are in batch order.
 
     They are ``H-<id><TAB>score<TAB>text`` and ``D-`` likewise, ``S-<id><TAB>text``, ``I-<id><TAB>steps`` and
-    ``U-<id><TAB>marks``.
-    With ``--nbest`` the first hypothesis of an id is the best. Raises ScoringError if a line is malformed.
+    ``U-<id><TAB>marks``. With ``--nbest`` the first hypothesis of an id is the best. Raises ScoringError if a line is
+    malformed.
     """
     outputs = Outputs()
     widths = {"H-": 2, "D-": 2, "I-": 1, UNFINISHED: 1}
@@ -61,59 +64,62 @@ def read_outputs(path: str | Path) -> Outputs:
     return outputs
 
 
-def read_hypotheses(path: str | Path) -> list[str]:
+def read_hypotheses(path: str | Path, count: int | None = None) -> list[str]:
     """Returns the best hypothesis of each sentence, in the order of the data set.
 
-    Raises ScoringError if a line is malformed or an id is missing (an interrupted or filtered run).
+    Raises ScoringError if a line is malformed, an id is missing (an interrupted or filtered run), or there are not
+    ``count`` hypotheses.
     """
     best = read_outputs(path).best
-    if not best:
-        raise ScoringError(f"{path} holds no H- line: generation did not finish")
-    if (missing := next((index for index in range(len(best)) if index not in best), None)) is not None:
+    if (missing := next((index for index in range(len(best) or 1) if index not in best), None)) is not None:
         raise ScoringError(f"{path}: sentence {missing} has no hypothesis: generation did not finish, or skipped it")
+    if count not in (None, len(best)):
+        raise ScoringError(f"{path} has {len(best)} hypotheses, the references are {count}")
     return [best[index] for index in range(len(best))]
 
 
 def read_complete(path: str | Path, count: int) -> Outputs:
-    """Reads the output of a complete run over ``count`` sentences.
+    """Reads the output of a complete run over ``count`` sentences, and warns of sentences without a hypothesis.
 
-    A sentence may have no hypothesis: a structural search returns only trees within the length limit. Raises
-    ScoringError if a line is malformed, a hypothesis belongs to another sentence, or a sentence was not translated.
+    A structural search returns only trees within the length limit, so a sentence may have none. Raises ScoringError if
+    a line is malformed, a hypothesis belongs to another sentence, or a sentence was not translated.
     """
     outputs = read_outputs(path)
     if (stray := max(outputs.best, default=-1)) >= count:
         raise ScoringError(f"{path} has a hypothesis of sentence {stray}, the references are {count}")
     empty = [index for index in range(count) if index not in outputs.best]
-    if untouched := [index for index in empty if index not in outputs.sources]:
+    untouched = [index for index in empty if index not in outputs.sources]
+    if untouched:
         problem = f"sentence {untouched[0]} was not translated: generation did not finish, or skipped it"
         raise ScoringError(f"{path}: {problem}")
     if empty and not outputs.finished:
         problem = f"sentence {empty[0]} has no hypothesis and the closing line is missing: generation did not finish"
         raise ScoringError(f"{path}: {problem}")
+    if empty:
+        logger.warning("%s: %d of %d sentences have no output; they count as wrong", path, len(empty), count)
     return outputs
 
 
 _HYPOTHESIS = re.compile(r"H-\d+\t")
 
 
-def read_output_texts(path: str | Path, count: int) -> tuple[list[str], set[int]]:
+def read_output_texts(path: Path, count: int) -> tuple[list[str], set[int]]:
     """Reads the best output of each of ``count`` sentences: lines of text, or the output of fairseq-generate.
 
-    Of the latter the ``D-`` lines are read, or the ``H-`` lines if it has none; a sentence without a hypothesis has an
-    empty text, and a warning says how many these are. Also returns the numbers of the sentences whose output was marked
-    as invalid: their text can be read as a tree, but the model did not finish one. Raises ScoringError for another
-    number of sentences, and as :func:`read_complete`.
+    Of the latter the ``D-`` lines are read, or the ``H-`` lines if it has no ``D-`` lines; a sentence without a
+    hypothesis has an empty text. Also returns the numbers of the sentences whose output was marked as invalid. Raises
+    ScoringError for another number of sentences, and as :func:`read_complete`.
     """
+    if not path.is_file():
+        raise ScoringError(f"{path} is missing: give a file with one hypothesis a line, or fairseq-generate's output")
     lines = list(read_lines(path))
     if not any(map(_HYPOTHESIS.match, lines)):
         if len(lines) != count:
             raise ScoringError(f"{path} has {len(lines)} lines, the references are {count}: line n belongs to line n")
         return lines, set()
     outputs = read_complete(path, count)
-    if lacking := count - len(outputs.best):
-        logger.warning("%s: %d of %d sentences have no output; they count as empty", path, lacking, count)
     texts = [outputs.detokenized.get(index, outputs.best.get(index, "")) for index in range(count)]
-    return texts, {index for index, marks in outputs.unfinished.items() if INVALID in marks}
+    return texts, set(filter(outputs.is_invalid, range(count)))
 
 
 def read_text(path: str | Path, count: int) -> list[str]:
@@ -132,9 +138,7 @@ def read_references(files: Sequence[Path], read: Callable[[str, Path, int], Refe
     path = next((path for path in files if path.is_file()), None)
     if path is None:
         others = "".join(f" (or {other.suffix})" for other in files[1:])
-        raise ScoringError(
-            f"{files[0]}{others} is missing: --references takes the folder with the lines that were preprocessed"
-        )
+        raise ScoringError(f"{files[0]}{others} is missing: --references takes the lines that were preprocessed")
     found = [read(line, path, number) for number, line in enumerate(read_lines(path), 1)]
     if not found:
         raise ScoringError(f"{path} is empty")
@@ -147,34 +151,3 @@ def detokenize(lines: Sequence[str], language: str) -> list[str]:
 
     detokenizer = MosesDetokenizer(lang=language)
     return [detokenizer.detokenize(line.split()) for line in lines]
-
-
-SCORE_FILE = "score.json"
-
-
-def read_scores(path: Path) -> dict:
-    """Reads ``score.json``. Raises ScoringError if it is missing or not JSON."""
-    try:
-        scores = read_json(path)
-    except CorruptFileError as error:
-        raise ScoringError(f"{error}; delete it and score that run again") from error
-    if scores is None:
-        raise ScoringError(f"{path} is missing: score that run first")
-    return scores
-
-
-def build_result(current: dict, folder: Path) -> dict:
-    """Returns the content of ``result.json``.
-
-    It has the metrics of the current run by name, its primary metric under ``score``, the name of that under
-    ``metric``, and under ``runs`` a short entry for every ``score.json`` below the folder, sorted by path. Raises
-    ScoringError if the primary metric is missing or a file is not JSON.
-    """
-    metrics = current["metrics"]
-    metric = current["primary"]
-    if metric not in metrics:
-        raise ScoringError(f"the primary metric {metric} was not measured; there are {', '.join(metrics)}")
-    details = {name: value for name, value in current.items() if name not in ("metrics", "primary")}
-    runs = [read_scores(path) for path in sorted(folder.rglob(SCORE_FILE))]
-    summary = [{**run["description"], "metrics": run["metrics"], "differences": run["differences"]} for run in runs]
-    return {"metric": metric, "score": metrics[metric], **metrics, **details, "runs": summary}

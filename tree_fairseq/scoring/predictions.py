@@ -1,18 +1,11 @@
-"""Metrics of predicted classes and numbers, and the scores of runs that predict classes.
+"""Measures of predicted classes and numbers, and ``--scoring classification`` and ``--scoring regression``.
 
-    tree-fairseq score classification --run runs/tree --references text --against runs/stock \\
-        --result result.json
-
-``--references`` is the folder with the corpus's own ``{subset}.tsv``, whose last column is the class, or
-``{subset}.trees``; ``{subset}.groups`` may have the groups of each example. Metrics are in percent.
-``fairseq-generate --scoring classification`` and ``--scoring regression`` compute the same metrics.
+Metrics are in percent, but for the mean squared error.
 """
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -20,63 +13,26 @@ import numpy as np
 import torch
 from fairseq.dataclass import FairseqDataclass
 from fairseq.scoring import BaseScorer, register_scorer
+from scipy.sparse import csr_array
 from sklearn.metrics import mean_squared_error, precision_recall_fscore_support
 
 from tree_fairseq.classification.examples import read_class_tree
-from tree_fairseq.classification.metrics import class_figures, confusion_counts, pearson, spearman
-from tree_fairseq.classification.targets import class_order
-from tree_fairseq.errors import LabelColumnError
-from tree_fairseq.scoring.breakdowns import COUNT, by_bounds
-from tree_fairseq.scoring.outputs import read_references
-from tree_fairseq.scoring.runs import GroupScorer, bucket_lines, group_lines, hypotheses_of
+from tree_fairseq.classification.metrics import (
+    class_figures,
+    class_figures_of_counts,
+    confusion_counts,
+    pearson,
+    spearman,
+)
+from tree_fairseq.classification.targets import class_order, is_number
+from tree_fairseq.errors import LabelColumnError, ScoringError
+from tree_fairseq.scoring.measures import AdditiveMeasure, OutcomeMeasure
+from tree_fairseq.scoring.significance import Resampling
 from tree_fairseq.support.python_versions import zip_equal
 
 _TITLES = {"accuracy": "accuracy", "macro_f1": "macro F1", "matthews": "Matthews", "f1": "F1"}
-
-
-@dataclass(frozen=True)
-class ClassJudgement:
-    """The predicted classes of a test set and the right ones."""
-
-    predicted: Sequence[str]
-    references: Sequence[str]
-
-    @cached_property
-    def classes(self) -> list[str]:
-        """All predicted or right classes; numbers are sorted as numbers."""
-        return sorted({*self.predicted, *self.references}, key=class_order)
-
-    @property
-    def outcomes(self) -> dict[str, list[bool]]:
-        """Whether each example is right, by metric."""
-        return {"accuracy": [ours == theirs for ours, theirs in zip_equal(self.predicted, self.references)]}
-
-    def counts(self, indices: Sequence[int] | None = None) -> np.ndarray:
-        """Returns how often each class (column) was predicted for each right class (row), over all examples or some."""
-        ids = {name: number for number, name in enumerate(self.classes)}
-        indices = range(len(self.references)) if indices is None else indices
-        sides = ([ids[side[index]] for index in indices] for side in (self.references, self.predicted))
-        return confusion_counts(*map(torch.tensor, sides), len(ids)).numpy()
-
-    def metrics(self, indices: Sequence[int] | None = None) -> dict[str, float]:
-        """Returns metrics of all examples or some, in percent.
-
-        They are accuracy, macro F1 (over the classes that occur among these examples, predicted or right), Matthews'
-        correlation and, for two classes, F1 of the second.
-        """
-        return class_figures(self.counts(indices))
-
-    def by_class(self) -> dict[str, dict]:
-        """Returns precision, recall and F1 of each class, in percent, and its number of examples."""
-        columns = precision_recall_fscore_support(self.references, self.predicted, labels=self.classes, zero_division=0)
-        return {
-            name: {COUNT: int(row[3]), **dict(zip(("precision", "recall", "f1"), (100 * float(x) for x in row[:3])))}
-            for name, row in zip(self.classes, zip(*columns))
-        }
-
-    def confusion(self) -> dict:
-        """Returns ``classes``, and ``counts`` with a row for each right class and a column for each predicted one."""
-        return {"classes": self.classes, "counts": self.counts().tolist()}
+_NO_VARIANCE = 1e-12
+"""A variance below this share of the squares is that of equal numbers, and comes from rounding."""
 
 
 def read_class(line: str, path: Path, number: int) -> tuple[str, int]:
@@ -93,58 +49,86 @@ def read_class(line: str, path: Path, number: int) -> tuple[str, int]:
     return name.strip(), len(text.split())
 
 
-class ClassificationRuns(GroupScorer):
-    """Scores classes: accuracy, macro F1, confusion matrix, by group and by length."""
+def read_number(line: str, path: Path, number: int) -> str:
+    """Returns the number in the last column of a line. Raises LabelColumnError if it is not one."""
+    label = line.rpartition("\t")[2]
+    if not is_number(label.strip()):
+        raise LabelColumnError(
+            "the last column is not a number", path, number, hint="A line is a text (or two), a tab and a number."
+        )
+    return label
 
-    name, primary = "classification", "accuracy"
-    sections = (COUNT, "by_class", "confusion", "by_length", "groups")
+
+class ClassOutcomes(OutcomeMeasure):
+    """Accuracy, macro F1, Matthews' correlation and, of two classes, F1 of the second.
+
+    Macro F1 is the mean over the classes that occur, right or predicted. Systems are compared by McNemar's test of
+    their accuracies.
+    """
+
+    def __init__(self, references: Sequence[str], predicted: Sequence[str]):
+        self.predicted, self.references = predicted, references
+        super().__init__({"accuracy": [ours == theirs for ours, theirs in zip_equal(predicted, references)]})
+
+    @cached_property
+    def classes(self) -> list[str]:
+        """All predicted or right classes; numbers are sorted as numbers."""
+        return sorted({*self.predicted, *self.references}, key=class_order)
+
+    def counts(self, indices: Sequence[int] | None = None) -> np.ndarray:
+        """Returns how often each class (column) was predicted for each right class (row), over all examples or some."""
+        ids = {name: number for number, name in enumerate(self.classes)}
+        indices = range(len(self.references)) if indices is None else indices
+        sides = ([ids[side[index]] for index in indices] for side in (self.references, self.predicted))
+        return confusion_counts(*map(torch.tensor, sides), len(ids)).numpy()
+
+    def metrics(self, indices: Sequence[int] | None = None) -> dict[str, float]:
+        return class_figures(self.counts(indices))
+
+    def by_class(self) -> dict[str, dict]:
+        """Returns precision, recall and F1 of each class, in percent, and its number of examples."""
+        columns = precision_recall_fscore_support(self.references, self.predicted, labels=self.classes, zero_division=0)
+        names = ("precision", "recall", "f1")
+        return {
+            name: {"sentences": int(row[3]), **{key: 100 * float(value) for key, value in zip(names, row)}}
+            for name, row in zip(self.classes, zip(*columns))
+        }
+
+    def confusion(self) -> dict:
+        """Returns ``classes``, and ``counts`` with a row for each right class and a column for each predicted one."""
+        return {"classes": self.classes, "counts": self.counts().tolist()}
+
+
+class ClassMeasure(AdditiveMeasure):
+    """``class_accuracy``, ``class_matthews``, ``class_macro_f1`` over the classes that occur, right or predicted."""
+
+    def __init__(self, references: Sequence[str], hypotheses: Sequence[str]):
+        self.outcomes = ClassOutcomes(references, [text.strip() for text in hypotheses])
+
+    @cached_property
+    def counts(self) -> csr_array:
+        return self._counts(self.outcomes.classes)
+
+    def _counts(self, classes: Sequence[str]) -> csr_array:
+        """For each class whether it is right and predicted, is right, is predicted: ``[sentences, 3 C]``."""
+        ids = {name: number for number, name in enumerate(classes)}
+        rows, columns = [], []
+        for row, pair in enumerate(zip_equal(self.outcomes.references, self.outcomes.predicted)):
+            right, predicted = (ids[name] for name in pair)
+            found = [len(ids) + right, 2 * len(ids) + predicted] + [right] * (right == predicted)
+            rows += [row] * len(found)
+            columns += found
+        shape = len(self.outcomes.references), 3 * len(ids)
+        return csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)
 
     @staticmethod
-    def add_arguments(parser: ArgumentParser) -> None:
-        GroupScorer.add_arguments(parser)
-        parser.add_argument("--length-bounds", type=int, nargs="*", default=[10, 20, 30, 40, 50], help="in words")
+    def aligned_counts(measures: Sequence[ClassMeasure]) -> list[csr_array]:
+        classes = sorted({name for measure in measures for name in measure.outcomes.classes})
+        return [measure._counts(classes) for measure in measures]
 
-    def score_set(self, scores: dict, subset: str, suffix: str) -> dict[str, list[bool]]:
-        files = self.reference_files(f"{subset}.tsv", f"{subset}.trees")
-        references, lengths = zip(*read_references(files, read_class))
-        judgement = ClassJudgement(hypotheses_of(self.args.run, subset, len(references)), references)
-        self.add_metrics(scores, subset, suffix, len(references), judgement.metrics, files[0].parent)
-        scores["by_class"][subset] = judgement.by_class()
-        scores["confusion"][subset] = judgement.confusion()
-        scores["by_length"][subset] = by_bounds(lengths, self.args.length_bounds, judgement.metrics)
-        return judgement.outcomes
-
-    def report(self, scores: dict) -> list[str]:
-        lines = super().report(scores)
-        for subset, confusion in scores["confusion"].items():
-            lines += [f"confusion of {subset}: rows are right, columns predicted", *table(confusion)]
-        return [*lines, *group_lines(scores), *bucket_lines(scores["by_length"], "accuracy of {} by words")]
-
-
-def table(confusion: dict) -> list[str]:
-    """Formats a confusion matrix as aligned lines, with classes in the margins."""
-    names = confusion["classes"]
-    rows = [["", *names], *([name, *map(str, counts)] for name, counts in zip(names, confusion["counts"]))]
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    return ["  " + "  ".join(cell.rjust(width) for cell, width in zip(row, widths)) for row in rows]
-
-
-@register_scorer("classification", dataclass=FairseqDataclass)
-class ClassificationScorer(BaseScorer):
-    """``--scoring classification`` of ``fairseq-generate``."""
-
-    def score(self) -> float:
-        """Returns the accuracy in percent."""
-        return ClassJudgement(self.pred, self.ref).metrics()["accuracy"]
-
-    def result_string(self) -> str:
-        """Returns all metrics and the confusion matrix."""
-        if not self.ref:
-            return "no examples"
-        judgement = ClassJudgement(self.pred, self.ref)
-        parts = [f"{_TITLES[name]} {value:.2f}" for name, value in judgement.metrics().items()]
-        title = f"{', '.join(parts)}, {len(self.ref)} examples"
-        return "\n".join((title, "confusion, rows are right, columns predicted", *table(judgement.confusion())))
+    def statistic(self, sums: np.ndarray) -> dict[str, np.ndarray]:
+        counts = sums.reshape(*sums.shape[:-1], 3, -1)  # [..., 3 C] -> [..., 3, C]
+        return {f"class_{name}": figure for name, figure in class_figures_of_counts(counts).items()}
 
 
 def number_metrics(predicted: Sequence[str], references: Sequence[str]) -> dict[str, float]:
@@ -155,6 +139,74 @@ def number_metrics(predicted: Sequence[str], references: Sequence[str]) -> dict[
         "spearman": spearman(ours, theirs),
         "mean_squared_error": float(mean_squared_error(theirs, ours)),
     }
+
+
+class NumberMeasure(AdditiveMeasure):
+    """Correlations of predicted numbers in percent, and the mean squared error.
+
+    Pearson's correlation and the error are functions of sums over sentences, and have tests. Spearman's correlation is
+    one of ranks, which change with every sample: its differences have no test. Raises ScoringError for a hypothesis
+    that is not a number.
+    """
+
+    def __init__(self, references: Sequence[str], hypotheses: Sequence[str]):
+        if wrong := [text for text in hypotheses if not is_number(text.strip())]:
+            raise ScoringError(f"{wrong[0]!r} is not a number; was it generated by a regression model?")
+        self._references, self._hypotheses = references, hypotheses
+
+    @cached_property
+    def counts(self) -> np.ndarray:
+        """One, both numbers, their squares and their product, of each sentence: ``[sentences, 6]``.
+
+        The mean of the references is subtracted from all numbers: correlation and error do not depend on it, and sums
+        of squares of large numbers would lose digits.
+        """
+        theirs = np.array(self._references, np.float64)
+        ours = np.array(self._hypotheses, np.float64) - theirs.mean()
+        theirs = theirs - theirs.mean()
+        return np.stack([np.ones_like(ours), ours, theirs, ours**2, theirs**2, ours * theirs], axis=1)
+
+    def statistic(self, sums: np.ndarray) -> dict[str, np.ndarray]:
+        size, ours, theirs, ours_squared, theirs_squared, product = np.moveaxis(sums, -1, 0)
+        variances = ours_squared - ours**2 / size, theirs_squared - theirs**2 / size
+        varies = (variances[0] > _NO_VARIANCE * ours_squared) & (variances[1] > _NO_VARIANCE * theirs_squared)
+        deviations = np.sqrt(np.where(varies, variances[0] * variances[1], np.inf))
+        error = (ours_squared - 2 * product + theirs_squared) / size
+        return {"pearson": 100 * (product - ours * theirs / size) / deviations, "mean_squared_error": error}
+
+    def metrics(self, indices: Sequence[int]) -> dict[str, float]:
+        return number_metrics(*([side[index] for index in indices] for side in (self._hypotheses, self._references)))
+
+    def differences(self, baseline: NumberMeasure, test: Resampling) -> dict[str, dict]:
+        tested = super().differences(baseline, test)
+        ours, theirs = (each.metrics(range(len(each._references))) for each in (self, baseline))
+        return {name: {"difference": ours[name] - theirs[name], **tested.get(name, {})} for name in ours}
+
+
+def confusion_table(confusion: dict) -> list[str]:
+    """Formats a confusion matrix as aligned lines, with classes in the margins."""
+    names = confusion["classes"]
+    rows = [["", *names], *([name, *map(str, counts)] for name, counts in zip(names, confusion["counts"]))]
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    lines = ["  " + "  ".join(cell.rjust(width) for cell, width in zip(row, widths)) for row in rows]
+    return ["confusion, rows are right, columns predicted", *lines]
+
+
+@register_scorer("classification", dataclass=FairseqDataclass)
+class ClassificationScorer(BaseScorer):
+    """``--scoring classification`` of ``fairseq-generate``."""
+
+    def score(self) -> float:
+        """Returns the accuracy in percent."""
+        return ClassOutcomes(self.ref, self.pred).metrics()["accuracy"]
+
+    def result_string(self) -> str:
+        """Returns all metrics and the confusion matrix."""
+        if not self.ref:
+            return "no examples"
+        outcomes = ClassOutcomes(self.ref, self.pred)
+        parts = [f"{_TITLES[name]} {value:.2f}" for name, value in outcomes.metrics().items()]
+        return "\n".join((f"{', '.join(parts)}, {len(self.ref)} examples", *confusion_table(outcomes.confusion())))
 
 
 @register_scorer("regression", dataclass=FairseqDataclass)

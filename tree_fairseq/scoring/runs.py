@@ -1,123 +1,81 @@
-"""The frame of all commands that score the runs of a recipe.
+"""Scores the runs of recipes: folders with ``generate-{subset}.txt``, the output of ``fairseq-generate``.
 
-A *run* is a folder with ``generate-{subset}.txt``, the output of ``fairseq-generate``. Scoring writes ``score.json``
-into it and, if runs can be compared example by example, ``outcomes.json``. ``--result`` collects all runs
-below a folder in one ``result.json``.
+A subclass of :class:`RunSet` says how such a file is read, and is a command: ``tree-fairseq score NAME --run DIR``. It
+writes ``score.json`` into the run and, if runs are compared example by example, ``outcomes.json``. ``--result``
+collects all runs below a folder in one ``result.json``.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import sys
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 
-from tree_fairseq.errors import ScoringError, TreeFairseqError
+from tree_fairseq.errors import CorruptFileError, ScoringError, TreeFairseqError
 from tree_fairseq.repairs.checkpoint_loading import load_weights_only
-from tree_fairseq.scoring.breakdowns import COUNT, Metrics, by_group, mcnemar
-from tree_fairseq.scoring.outputs import SCORE_FILE, build_result, read_hypotheses, read_scores, read_text
+from tree_fairseq.scoring.frame import COUNT, TestSet, score, tables
+from tree_fairseq.scoring.measures import Measure, OutcomeMeasure
+from tree_fairseq.scoring.outputs import read_text
+from tree_fairseq.scoring.significance import Resampling
 from tree_fairseq.support.error_reports import failed
-from tree_fairseq.support.files import file_sha256, write_json
+from tree_fairseq.support.files import file_sha256, read_json, write_json
+from tree_fairseq.support.logs import log_to_standard_error
 
 logger = logging.getLogger(__name__)
 
-OUTCOMES_FILE = "outcomes.json"
-
-Outcomes = Mapping[str, Sequence[bool]]  # for each metric, whether each example of a test set is right
+SCORE_FILE, OUTCOMES_FILE = "score.json", "outcomes.json"
 
 
-class RunScorer(ABC):
-    """Scores one run: loops over test sets, compares with other runs, prints the report and writes the result files.
+class RunSet(TestSet):
+    """One test set of runs; the docstring of a subclass is the description of its command."""
 
-    A subclass adds its options and scores a test set. Its docstring is the description of ``--help``.
-    """
+    name: ClassVar[str]
+    """Of the command, ``tree-fairseq score NAME``."""
+    primary: ClassVar[str]
+    """The default metric under ``score`` in ``result.json``."""
+    test: Resampling = Resampling()
+    """The paired test; outcomes have McNemar's test instead."""
+    outcomes: ClassVar[str | None] = None
+    """The measure whose outcomes are stored and compared example by example; None if all measures are compared."""
 
-    name: ClassVar[str]  # of the scorer, ``tree-fairseq score NAME``
-    primary: ClassVar[str]  # default metric under ``score`` in ``result.json``
-    sections: ClassVar[tuple[str, ...]] = (COUNT,)  # entries of ``score.json`` that hold something for each test set
-    compares_outcomes: ClassVar[bool] = False  # whether runs are compared by McNemar's test, example by example
-    not_compared: ClassVar[str] = ""  # metric of these outcomes that is left out
-    unit: ClassVar[str] = ""  # printed after each difference
-    test: ClassVar[str] = ""  # printed before the signature of its test
-
-    def __init__(self, args: Namespace):
-        self.args = args
+    def __init__(self, args: Namespace, subset: str):
+        self.args, self.subset = args, subset
 
     @staticmethod
     @abstractmethod
     def add_arguments(parser: ArgumentParser) -> None:
-        """Adds the scorer's own options."""
+        """Adds the command's own options."""
 
-    @abstractmethod
-    def score_set(self, scores: dict, subset: str, suffix: str) -> Outcomes | None:
-        """Scores a subset of the data folder, such as ``test``, and extends ``scores``, the content of ``score.json``.
+    def reference_files(self, *names: str) -> list[Path]:
+        """Returns the files with these names in ``--references``, or ``--references`` itself if it is a file."""
+        path, sets = self.args.references, self.args.sets
+        if path.is_file() and len(sets) > 1:
+            raise ScoringError(f"--references {path} is one file for {len(sets)} sets: give the folder")
+        return [path] if path.is_file() else [path / name for name in names]
 
-        The suffix ends metric names. Returns the outcomes to store and to compare, if the scorer compares outcomes.
-        Raises ScoringError if a file is missing or does not fit the others.
-        """
+    def groups(self) -> Sequence[Iterable[str]] | None:
+        """Reads ``{subset}.groups`` beside the references, where a scorer has ``--references``."""
+        folder = getattr(self.args, "references", None)
+        path = folder / f"{self.subset}.groups" if folder is not None else None
+        return [line.split() for line in read_text(path, self.count)] if path and path.is_file() else None
 
-    def metric_line(self, scores: dict, name: str) -> str:
-        """Returns the printed line of a metric."""
-        return f"{name} = {scores['metrics'][name]:.2f}"
+    def baseline(self, run: Path) -> Mapping[str, Measure]:
+        """Returns the measures of a run that is compared with: those of its outputs, or its stored outcomes."""
+        if self.outcomes is None:
+            return self.measures(run)
+        stored = read_outcomes(run).get(self.subset)
+        return {} if stored is None else {self.outcomes: OutcomeMeasure(stored)}
 
-    def report(self, scores: dict) -> list[str]:
-        """Returns the lines to print."""
-        lines = [self.metric_line(scores, name) for name in scores["metrics"]]
-        for row in scores["differences"]:
-            test = f"{row['only_system']} to {row['only_baseline']}, " if "only_system" in row else self.test
-            test = f" (p = {row['p_value']:.4f}, {test}{row['signature']})" if "p_value" in row else ""
-            lines.append(f"{row['metric']}: {row['difference']:+.2f}{self.unit} over {row['baseline']}{test}")
-        return lines
-
-    def score(self) -> tuple[dict, dict | None]:
-        """Returns the content of ``score.json`` and of ``outcomes.json``, which has a digit for each example."""
-        scores = {"metrics": {}, **{section: {} for section in self.sections}, "differences": []}
-        others = {run.name: read_outcomes(run) for run in self.args.against} if self.compares_outcomes else {}
-        kept = {}
-        for subset, label in pairs(self.args.sets).items():
-            suffix = f"_{label}" if label else ""
-            outcomes = self.score_set(scores, subset, suffix)
-            if outcomes is None:
-                continue
-            kept[subset] = {name: "".join("01"[value] for value in values) for name, values in outcomes.items()}
-            for other, baseline in others.items():
-                scores["differences"] += [
-                    {"metric": metric + suffix, "baseline": other, **mcnemar(baseline[subset][metric], ours)}
-                    for metric, ours in outcomes.items()
-                    if metric in baseline.get(subset, {}) and metric != self.not_compared
-                ]
-        return scores, kept if self.compares_outcomes else None
-
-    def run(self) -> int:
-        """Scores, writes and prints; returns the exit status. Our own errors are logged."""
-        logging.basicConfig(format="%(levelname)s | %(message)s", level=logging.INFO)
-        args = self.args
-        try:
-            scores, outcomes = self.score()
-            description = {"run": args.run.name, **pairs(args.describe)}
-            content = {"primary": args.primary, "description": description, **scores}
-            if args.checkpoint is not None:
-                content["checkpoint"] = checkpoint_facts(args.checkpoint)
-            if outcomes is not None:
-                write_json(args.run / OUTCOMES_FILE, outcomes)
-            write_json(args.run / SCORE_FILE, content)
-            sys.stdout.write("\n".join(self.report(content)) + "\n")
-            if args.result is not None:
-                top = content if args.main_run is None else read_scores(args.main_run / SCORE_FILE)
-                result = build_result(top, args.result.parent)
-                args.result.parent.mkdir(parents=True, exist_ok=True)
-                write_json(args.result, result)
-                sys.stdout.write(f"{result['metric']} = {result['score']:.2f} -> {args.result}\n")
-        except TreeFairseqError as error:
-            return failed(error, logger)
-        return 0
+    def notes(self, result: Mapping[str, Any]) -> list[str]:
+        """Returns lines to print below the table of a result."""
+        return []
 
     @classmethod
     def main(cls, arguments: list[str] | None = None) -> int:
@@ -133,45 +91,72 @@ class RunScorer(ABC):
         add("--result", type=Path, help="collect all runs below the folder of this file in it")
         add("--main-run", type=Path, help="the run at the top of the result (default: this one)")
         cls.add_arguments(parser)
-        return cls(parser.parse_args(arguments)).run()
+        args = parser.parse_args(arguments)
+        log_to_standard_error()
+        try:
+            score_run(cls, args)
+        except TreeFairseqError as error:
+            return failed(error, logger)
+        return 0
 
 
-class GroupScorer(RunScorer):
-    """Compares each output with a line of the corpus; ``{subset}.groups`` may have the groups of each line."""
-
-    compares_outcomes = True
-
-    @staticmethod
-    def add_arguments(parser: ArgumentParser) -> None:
-        """Adds ``--references`` and ``--group-metrics``."""
-        parser.add_argument(
-            "--references", type=Path, required=True, help="folder of the corpus's own lines, or the file of one set"
-        )
-        parser.add_argument(
-            "--group-metrics", nargs="*", default=[], metavar="GROUP", help="groups whose metrics join those of the run"
-        )
-
-    def reference_files(self, *names: str) -> list[Path]:
-        """Returns the files with these names in ``--references``, or ``--references`` itself if it is a file."""
-        path, sets = self.args.references, self.args.sets
-        if path.is_file() and len(sets) > 1:
-            raise ScoringError(f"--references {path} is one file for {len(sets)} sets: give the folder")
-        return [path] if path.is_file() else [path / name for name in names]
-
-    def add_metrics(self, scores: dict, subset: str, suffix: str, count: int, metrics: Metrics, folder: Path) -> None:
-        """Adds the metrics of a test set of ``count`` examples and, if the folder has its groups, of these."""
-        scores["metrics"] |= {name + suffix: value for name, value in metrics(range(count)).items()}
-        scores[COUNT][subset] = count
-        if (path := folder / f"{subset}.groups").is_file():
-            groups = by_group([line.split() for line in read_text(path, count)], metrics)
-            scores["groups"][subset] = groups
-            for name in self.args.group_metrics:
-                figures = {metric: value for metric, value in groups.get(name, {}).items() if metric != COUNT}
-                scores["metrics"] |= {f"{metric}_{name}{suffix}": value for metric, value in figures.items()}
+def add_corpus_arguments(parser: ArgumentParser) -> None:
+    """Adds ``--references`` and ``--group-metrics``."""
+    references = "folder of the corpus's own lines, or the file of one set"
+    parser.add_argument("--references", type=Path, required=True, help=references)
+    groups = "groups whose metrics join those of the run"
+    parser.add_argument("--group-metrics", nargs="*", default=[], metavar="GROUP", help=groups)
 
 
-def pairs(values: Sequence[str]) -> dict[str, str]:
-    """Returns ``NAME=VALUE`` arguments as a dictionary."""
+def score_run(kind: type[RunSet], args: Namespace) -> None:
+    """Scores all test sets of a run, prints tables, and writes the files of the result."""
+    description = {"run": args.run.name, **_pairs(args.describe)}
+    content: dict[str, Any] = {"primary": args.primary, "description": description}
+    content |= {"metrics": {}, "signatures": {}, "differences": []}
+    outcomes, lines = {}, []
+    for subset, label in _pairs(args.sets).items():
+        test_set = kind(args, subset)
+        ours = test_set.measures(args.run)
+        baselines = {run.name: test_set.baseline(run) for run in args.against}
+        result = score(test_set, ours, baselines, test_set.test)
+        outcomes[subset] = _digits(ours.get(test_set.outcomes))
+        _add(content, result, subset, f"_{label}" if label else "", getattr(args, "group_metrics", ()))
+        lines += [f"{subset}:", *tables(result, args.run.name), *test_set.notes(result), ""]
+    if args.checkpoint is not None:
+        content["checkpoint"] = checkpoint_facts(args.checkpoint)
+    if kind.outcomes is not None:
+        write_json(args.run / OUTCOMES_FILE, outcomes)
+    write_json(args.run / SCORE_FILE, content)
+    sys.stdout.write("\n".join(lines))
+    if args.result is not None:
+        top = content if args.main_run is None else read_scores(args.main_run / SCORE_FILE)
+        summary = build_result(top, args.result.parent)
+        args.result.parent.mkdir(parents=True, exist_ok=True)
+        write_json(args.result, summary)
+        sys.stdout.write(f"{summary['metric']} = {summary['score']:.2f} -> {args.result}\n")
+
+
+def _digits(measure: Measure | None) -> dict[str, str]:
+    """Outcomes with a digit for each example."""
+    found = measure.outcomes if isinstance(measure, OutcomeMeasure) else {}
+    return {name: "".join("01"[value] for value in values) for name, values in found.items()}
+
+
+def _add(content: dict, result: Mapping[str, Any], subset: str, suffix: str, group_metrics: Sequence[str]) -> None:
+    """Adds the result of a test set: its label ends the names of metrics, other entries are kept by subset."""
+    content["metrics"] |= {name + suffix: value for name, value in result["metrics"].items()}
+    content["signatures"] |= {name + suffix: text for name, text in result["signatures"].items()}
+    content["differences"] += [{**row, "metric": row["metric"] + suffix} for row in result["differences"]]
+    for section, value in result.items():
+        if section not in ("metrics", "signatures", "differences", "baselines"):
+            content.setdefault(section, {})[subset] = value
+    for group in group_metrics:
+        figures = result.get("groups", {}).get(group, {})
+        content["metrics"] |= {f"{name}_{group}{suffix}": x for name, x in figures.items() if name != COUNT}
+
+
+def _pairs(values: Sequence[str]) -> dict[str, str]:
+    """``NAME=VALUE`` arguments as a dictionary."""
     return dict(value.partition("=")[::2] for value in values)
 
 
@@ -183,45 +168,40 @@ def generated(run: Path, subset: str) -> Path:
     return path
 
 
-def hypotheses_of(run: Path, subset: str, count: int | None = None) -> list[str]:
-    """Returns the best hypothesis of each sentence. Raises ScoringError if any is missing, or for another count."""
-    path = generated(run, subset)
-    found = read_hypotheses(path)
-    if count not in (None, len(found)):
-        raise ScoringError(f"{path} has {len(found)} predictions, the references are {count}")
-    return found
+def read_scores(path: Path) -> dict:
+    """Reads ``score.json``. Raises ScoringError if it is missing or not JSON."""
+    try:
+        scores = read_json(path)
+    except CorruptFileError as error:
+        raise ScoringError(f"{error}; delete it and score that run again") from error
+    if scores is None:
+        raise ScoringError(f"{path} is missing: score that run first")
+    return scores
 
 
 def read_outcomes(run: Path) -> dict[str, dict[str, list[bool]]]:
     """Reads the outcomes of a scored run, by test set and metric. Raises ScoringError if it has none."""
-    path = run / OUTCOMES_FILE
-    try:
-        return {
-            subset: {name: [digit == "1" for digit in digits] for name, digits in outcomes.items()}
-            for subset, outcomes in json.loads(path.read_text(encoding="utf-8")).items()
-        }
-    except FileNotFoundError:
-        raise ScoringError(f"{path} is missing: score that run first") from None
-    except (ValueError, AttributeError) as error:
-        raise ScoringError(f"{path} holds no outcomes ({error}); score that run again") from error
+    stored = read_scores(run / OUTCOMES_FILE)
+    return {
+        subset: {name: [digit == "1" for digit in digits] for name, digits in outcomes.items()}
+        for subset, outcomes in stored.items()
+    }
 
 
-def group_lines(scores: dict, title: str = "accuracy of ", metrics: Sequence[str] = ("accuracy",)) -> list[str]:
-    """Formats metrics of each group of each test set."""
-    return [
-        f"{title}{subset}, {name}: {' / '.join(f'{row[metric]:.2f}' for metric in metrics)} ({row[COUNT]})"
-        for subset, rows in scores["groups"].items()
-        for name, row in rows.items()
-    ]
+def build_result(current: dict, folder: Path) -> dict:
+    """Returns the content of ``result.json``.
 
-
-def bucket_lines(buckets: Mapping[str, Sequence[dict]], title: str, metric: str = "accuracy") -> list[str]:
-    """Formats a metric by buckets such as sentence length; the title has a ``{}`` for the key of the buckets."""
-
-    def cells(rows: Sequence[dict]) -> str:
-        return "  ".join(f"{row['from']}-{row['to'] or ''}: {row[metric]:.2f} ({row[COUNT]})" for row in rows)
-
-    return [f"{title.format(name)}  {cells(rows)}" for name, rows in buckets.items()]
+    It has the metrics of the current run by name, its primary metric under ``score``, the name of that under
+    ``metric``, and under ``runs`` a short entry for every ``score.json`` below the folder, sorted by path. Raises
+    ScoringError if the primary metric is missing or a file is not JSON.
+    """
+    metrics, metric = current["metrics"], current["primary"]
+    if metric not in metrics:
+        raise ScoringError(f"the primary metric {metric} was not measured; there are {', '.join(metrics)}")
+    details = {name: value for name, value in current.items() if name not in ("metrics", "primary")}
+    runs = [read_scores(path) for path in sorted(folder.rglob(SCORE_FILE))]
+    summary = [{**run["description"], "metrics": run["metrics"], "differences": run["differences"]} for run in runs]
+    return {"metric": metric, "score": metrics[metric], **metrics, **details, "runs": summary}
 
 
 def parameter_count(model: Mapping[str, torch.Tensor]) -> int:

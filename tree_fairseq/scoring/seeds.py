@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import logging
 import statistics
-from argparse import ArgumentParser
-from collections.abc import Sequence
+from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +22,10 @@ import numpy as np
 from scipy import sparse
 
 from tree_fairseq.errors import ScoringError
-from tree_fairseq.scoring.breakdowns import COUNT
-from tree_fairseq.scoring.hypothesis_files import FileScorer, metrics_parser, print_scores
-from tree_fairseq.scoring.measures import AdditiveMeasure, Measure
+from tree_fairseq.scoring.frame import COUNT, aligned
+from tree_fairseq.scoring.hypothesis_files import FileSet, metrics_parser, print_scores
+from tree_fairseq.scoring.measures import AdditiveMeasure
 from tree_fairseq.scoring.outputs import read_text
-from tree_fairseq.scoring.score_tables import aligned
 from tree_fairseq.scoring.significance import SAMPLES, Resampling, paired_test
 
 logger = logging.getLogger(__name__)
@@ -55,35 +54,25 @@ def mean_over_seeds_test(
     return paired_test(*sides, mean, test)
 
 
-class SeedScorer(FileScorer):
-    """Scores the files of several seeds of one system and of one baseline."""
-
-    def score(self) -> dict:
-        """Returns all figures, as ``--json`` writes them."""
-        args = self.args
-        everything = range(self.count)
-        system, baseline = ([self.measures(path) for path in paths] for paths in (args.hypotheses, args.baseline))
-        groups = tuple(read_text(args.groups, self.count)) if args.groups else ()
-        test = Resampling(args.test, args.samples or SAMPLES[args.test], args.seed, groups)
-        result: dict[str, Any] = {COUNT: self.count, "metrics": {}, "signatures": {}}
-        for name in args.metrics:
-            ours, theirs = [each[name] for each in system], [each[name] for each in baseline]
-            result["signatures"].update(ours[0].signatures)
-            logger.info("comparing %s", name)
-            rows = self._differences(ours, theirs, test)
-            for metric in ours[0].metrics(everything):
-                values, others = ([each.metrics(everything)[metric] for each in side] for side in (ours, theirs))
-                row = {"system": _summary(values), "baseline": _summary(others), **rows.get(metric, {})}
-                row.setdefault("difference", row["system"]["mean"] - row["baseline"]["mean"])
-                result["metrics"][metric] = row
-        return result
-
-    @staticmethod
-    def _differences(ours: Sequence[Measure], theirs: Sequence[Measure], test: Resampling) -> dict[str, dict]:
-        """Returns the tests; nothing for correlations, because they cannot be computed from sums over sentences."""
-        if not all(isinstance(measure, AdditiveMeasure) for measure in (*ours, *theirs)):
-            return {}
-        return mean_over_seeds_test(theirs, ours, test)
+def score_seeds(args: Namespace) -> dict[str, Any]:
+    """Scores the files of several seeds of one system and of one baseline; returns what ``--json`` writes."""
+    test_set = FileSet(args)
+    everything = range(test_set.count)
+    system, baseline = ([test_set.measures(path) for path in paths] for paths in (args.hypotheses, args.baseline))
+    groups = tuple(read_text(args.groups, test_set.count)) if args.groups else ()
+    test = Resampling(args.test, args.samples or SAMPLES[args.test], groups=groups)
+    result: dict[str, Any] = {COUNT: test_set.count, "metrics": {}, "signatures": {}}
+    for name in args.metrics:
+        ours, theirs = [each[name] for each in system], [each[name] for each in baseline]
+        result["signatures"].update(ours[0].signatures)
+        logger.info("comparing %s", name)
+        tests = mean_over_seeds_test(theirs, ours, test)
+        for metric in ours[0].metrics(everything):
+            values, others = ([each.metrics(everything)[metric] for each in side] for side in (ours, theirs))
+            row = {"system": _summary(values), "baseline": _summary(others), **tests.get(metric, {})}
+            row.setdefault("difference", row["system"]["mean"] - row["baseline"]["mean"])
+            result["metrics"][metric] = row
+    return result
 
 
 def _summary(values: Sequence[float]) -> dict[str, Any]:
@@ -91,8 +80,8 @@ def _summary(values: Sequence[float]) -> dict[str, Any]:
     return {"mean": statistics.fmean(values), "deviation": spread, "seeds": list(values)}
 
 
-def table(result: dict) -> str:
-    """Formats the result: means and deviations over seeds, differences, tests."""
+def table(result: Mapping[str, Any]) -> list[str]:
+    """Formats the result as lines: means and deviations over seeds, differences, tests."""
     rows = [["", "system", "baseline", "difference", "95 % interval", "p"]]
     for name, row in result["metrics"].items():
         cells = [f"{row[side]['mean']:.2f} ±{row[side]['deviation']:.2f}" for side in ("system", "baseline")]
@@ -102,7 +91,7 @@ def table(result: dict) -> str:
         )
     tests = dict.fromkeys(row["signature"] for row in result["metrics"].values() if "signature" in row)
     notes = [*(f"{name}: {text}" for name, text in result["signatures"].items()), *(f"test: {text}" for text in tests)]
-    return "\n".join([f"{result[COUNT]} sentences", *aligned(rows), *notes]) + "\n"
+    return [f"{result[COUNT]} sentences", *aligned(rows), *notes]
 
 
 def seeds_parser() -> ArgumentParser:
@@ -116,6 +105,4 @@ def seeds_parser() -> ArgumentParser:
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command; returns its exit status."""
-    args = seeds_parser().parse_args(arguments)
-    logging.basicConfig(format="%(levelname)s | %(message)s", level=logging.INFO)
-    return print_scores(lambda: SeedScorer(args).score(), table, args.json)
+    return print_scores(seeds_parser().parse_args(arguments), score_seeds, table)

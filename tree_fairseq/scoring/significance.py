@@ -23,6 +23,7 @@ import numpy as np
 from sacrebleu.metrics.base import Metric
 from sacrebleu.significance import PairedTest
 from scipy.sparse import csr_array
+from scipy.stats import binomtest
 
 from tree_fairseq.errors import ScoringError
 
@@ -125,11 +126,6 @@ def _differences(baseline: np.ndarray, system: np.ndarray, statistic: Statistic)
     return {name: np.asarray(values) - theirs[name] for name, values in ours.items()}
 
 
-def mean_test(baseline: np.ndarray, system: np.ndarray, test: Resampling) -> dict:
-    """Compares the means of two systems' values of sentences, ``[sentences]``; see :func:`paired_test`."""
-    return paired_test(baseline[:, None], system[:, None], lambda sums: {"": sums[..., 0] / len(system)}, test)[""]
-
-
 def paired_text_test(
     metric: Metric,
     references: Sequence[Sequence[str]],
@@ -159,3 +155,25 @@ def paired_text_test(
         for side, result in (("baseline", first), ("system", second)):
             row[f"{side}_interval"] = [float(result.mean - result.ci), float(result.mean + result.ci)]
     return {**row, "signature": str(signature)}
+
+
+def mcnemar(baseline: Sequence[bool], system: Sequence[bool]) -> dict:
+    """McNemar's exact test (1947) of paired outcomes.
+
+    Only sentences on which the systems disagree count: two equally good systems are each right on such a sentence with
+    probability 1/2. Returns the difference in points, the numbers of sentences that only one system has right, and the
+    p-value. Raises ScoringError if the outcomes belong to different test sets.
+    """
+    if len(baseline) != len(system):
+        raise ScoringError(
+            f"one system has {len(system)} outcomes, the other {len(baseline)}: they are of different test sets"
+        )
+    change = np.subtract(system, baseline, dtype=int)
+    gained, lost = int((change > 0).sum()), int((change < 0).sum())
+    return {
+        "difference": 100 * (gained - lost) / len(system),
+        "only_system": gained,
+        "only_baseline": lost,
+        "p_value": float(binomtest(gained, gained + lost).pvalue) if gained + lost else 1.0,
+        "signature": "McNemar's test, exact, two-sided",
+    }

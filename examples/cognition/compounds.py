@@ -1,6 +1,6 @@
 """Scores translations of CoGnition, English to Chinese: error rates of compounds (Li et al. 2021, section 5), and BLEU.
 
-    tree-fairseq score compounds --run runs/treeformer --references words --target-lang zh \\
+    python examples/cognition/compounds.py --run runs/treeformer --references words --target-lang zh \\
         --sets test=random test1=cg --against runs/transformer --result result.json
 
 A compound is a noun phrase that may follow a preposition or a verb, such as ``saw the red car on the floor``. Its
@@ -15,16 +15,16 @@ a noun in Chinese do so.
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
+import sys
+from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tree_fairseq.errors import ScoringError
-from tree_fairseq.scoring.bleu import Side, corpus_score
-from tree_fairseq.scoring.breakdowns import by_group
-from tree_fairseq.scoring.outputs import read_text
-from tree_fairseq.scoring.runs import RunScorer, group_lines, hypotheses_of
+from tree_fairseq.scoring.measures import Measure, OutcomeMeasure, TextMeasure, text_metric
+from tree_fairseq.scoring.outputs import read_hypotheses, read_text
+from tree_fairseq.scoring.runs import RunSet, generated
 from tree_fairseq.trees.text import read_lines
 
 CONTEXTS = 5  # number of consecutive sentences with the same compound
@@ -110,17 +110,14 @@ def in_all_contexts(right: Sequence[bool]) -> list[bool]:
     return [all(right[start : start + CONTEXTS]) for start in range(0, len(right), CONTEXTS)]
 
 
+def read_text_without_blanks(path: Path) -> list[str]:
+    """Reads Chinese text."""
+    return unbroken(list(read_lines(path)))
+
+
 def unbroken(lines: Sequence[str]) -> list[str]:
     """Joins Chinese words to text."""
     return ["".join(line.split()) for line in lines]
-
-
-def error_rates(right: Sequence[bool]) -> dict[str, float]:
-    """Returns error rates of sentences and of compounds, in percent."""
-    return {
-        f"{name}_error_rate": 100 * (1 - sum(outcomes) / len(outcomes))
-        for name, outcomes in (("instance", right), ("aggregate", in_all_contexts(right)))
-    }
 
 
 def read_compounds(path: Path, count: int) -> list[Compound]:
@@ -132,11 +129,32 @@ def read_compounds(path: Path, count: int) -> list[Compound]:
     return [read_compound(text) for text in texts]
 
 
-class CompoundScorer(RunScorer):
+class CompoundOutcomes(OutcomeMeasure):
+    """Which sentences have a right translation of their compound; metrics are error rates in percent."""
+
+    def __init__(self, right: Sequence[bool]):
+        super().__init__({"compound": right})
+
+    def metrics(self, indices: Sequence[int]) -> dict[str, float]:
+        """Returns error rates of some sentences, and of compounds, which have all their sentences among them."""
+        right = [self.outcomes["compound"][index] for index in indices]
+        return {
+            f"{name}_error_rate": 100 * (1 - sum(values) / len(values))
+            for name, values in (("instance", right), ("aggregate", in_all_contexts(right)))
+        }
+
+
+class CompoundSet(RunSet):
     """Scores translations of CoGnition: error rates of compounds, and BLEU of Chinese."""
 
-    name, primary, compares_outcomes, unit = "compounds", "instance_error_rate", True, " points right"
-    sections = ("signatures", "groups")
+    name, primary, outcomes, in_parts = "compounds", "instance_error_rate", "compounds", ("compounds",)
+
+    def __init__(self, args: Namespace, subset: str):
+        super().__init__(args, subset)
+        self.translations = read_text_without_blanks(args.references / f"{subset}.{args.target_lang}")
+        self.count = len(self.translations)
+        path = args.references / f"{subset}.compound"
+        self.compounds = read_compounds(path, self.count) if path.is_file() else None
 
     @staticmethod
     def add_arguments(parser: ArgumentParser) -> None:
@@ -144,23 +162,21 @@ class CompoundScorer(RunScorer):
         add("--references", type=Path, required=True, help="folder with target lines, compounds and lexicon")
         add("--target-lang", default="zh", help="suffix of the target lines (default: %(default)s)")
 
-    def score_set(self, scores: dict, subset: str, suffix: str) -> dict[str, list[bool]]:
-        """Scores a test set, by kind of compound too if it is a set of compounds."""
-        folder = self.args.references
-        translations = unbroken(hypotheses_of(self.args.run, subset))
-        references = unbroken(read_text(folder / f"{subset}.{self.args.target_lang}", len(translations)))
-        bleu, signature = corpus_score(Side("sacrebleu", references, tokenize="zh"), translations)
-        scores["metrics"][f"sacrebleu{suffix}"], scores["signatures"][f"sacrebleu{suffix}"] = bleu, signature
-        path = folder / f"{subset}.compound"
-        if not path.is_file():
-            return {}
-        compounds, lexicon = read_compounds(path, len(translations)), read_lexicon(folder / "lexicon")
-        right = [is_right(compound, translation, lexicon) for compound, translation in zip(compounds, translations)]
-        scores["metrics"] |= {name + suffix: value for name, value in error_rates(right).items()}
-        scores["groups"][subset] = by_group(
-            [[compound.kind] for compound in compounds], lambda inside: error_rates([right[index] for index in inside])
-        )
-        return {"compound": right}
+    def measures(self, system: Path) -> dict[str, Measure]:
+        """Reads the translations of a run; a set without compounds has BLEU alone."""
+        translations = unbroken(read_hypotheses(generated(system, self.subset), self.count))
+        metric = text_metric("bleu", tokenize="zh")
+        found: dict[str, Measure] = {"sacrebleu": TextMeasure("sacrebleu", metric, [self.translations], translations)}
+        if self.compounds is not None:
+            lexicon = read_lexicon(self.args.references / "lexicon")
+            right = [is_right(compound, text, lexicon) for compound, text in zip(self.compounds, translations)]
+            found["compounds"] = CompoundOutcomes(right)
+        return found
 
-    def report(self, scores: dict) -> list[str]:
-        return super().report(scores) + group_lines(scores, "", ("instance_error_rate", "aggregate_error_rate"))
+    def groups(self) -> list[list[str]] | None:
+        """The kind of each compound."""
+        return None if self.compounds is None else [[compound.kind] for compound in self.compounds]
+
+
+if __name__ == "__main__":
+    sys.exit(CompoundSet.main())

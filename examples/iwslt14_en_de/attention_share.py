@@ -1,6 +1,6 @@
 """Measures how much of the decoder's cross-attention falls on tree nodes (Table 4 of Nguyen et al. 2020).
 
-    tree-fairseq score attention data-bin --path checkpoint.pt --subset test
+    python examples/iwslt14_en_de/attention_share.py data-bin --path checkpoint.pt --subset test --json attention.json
 
 Under teacher forcing, every target token attends to the words, the EOS symbol and the nodes of the source. For each
 decoder layer the table has the share of attention on nodes and the share of heads whose largest weight is on a node;
@@ -158,7 +158,7 @@ def table(shares: dict) -> str:
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command; returns its exit status."""
     about = __doc__.partition("\n")[0]
-    parser = argparse.ArgumentParser(prog="tree-fairseq score attention", description=about)
+    parser = argparse.ArgumentParser(description=about)
     parser.add_argument("data", type=Path, help="folder made by fairseq-preprocess with trees")
     parser.add_argument("--path", type=Path, required=True, help="checkpoint")
     parser.add_argument("--subset", default="test")
@@ -175,3 +175,7 @@ def main(arguments: list[str] | None = None) -> int:
     if args.json is not None:
         write_json(args.json, shares)
     return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.nn.tiny import EOS, PAD, build, net_input, pairs, stack, stock_flags, tiny_task
-from tree_fairseq.errors import ScoringError
-from tree_fairseq.scoring.attention_share import (
+from examples.iwslt14_en_de.attention_share import (
     LayerShare,
     attention_share,
     cross_attentions,
@@ -15,6 +13,8 @@ from tree_fairseq.scoring.attention_share import (
     table,
     watched,
 )
+from tests.nn.tiny import EOS, PAD, build, net_input, pairs, stack, stock_flags, tiny_task
+from tree_fairseq.errors import ScoringError
 
 
 def sample(task, *lengths, left_pad=True, seed=0):

@@ -1,0 +1,146 @@
+"""BLEU, chrF, TER and ROUGE, compared with their definitions; parts of a test set."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import random
+import sys
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tree_fairseq.errors import MissingLibraryError
+from tree_fairseq.scoring.frame import by_bounds
+from tree_fairseq.scoring.measures import TextMeasure, rouge, text_metric
+from tree_fairseq.scoring.significance import Resampling
+
+REFERENCES = [
+    "the old man saw a small boat on the lake .",
+    "two children play with a red ball in the park .",
+    "a dog runs over the green grass .",
+    "a woman with a well-known hat reads a book .",
+] * 5
+CLOSE = [line.replace("red", "blue") for line in REFERENCES]
+FAR = [line.replace("a ", "the ").replace("with", "and") for line in REFERENCES]
+
+
+def measure(hypotheses, name="bleu", references=REFERENCES, **settings):
+    return TextMeasure(name, text_metric(name, **settings), [references], hypotheses)
+
+
+def value(hypotheses, name="bleu", references=REFERENCES, **settings):
+    return measure(hypotheses, name, references, **settings).metrics(range(len(references)))[name]
+
+
+def ngrams(line, order):
+    tokens = line.split()
+    return Counter(tuple(tokens[i : i + order]) for i in range(len(tokens) - order + 1))
+
+
+def bleu_written_out(hypotheses, references):
+    """Computes the equations of Papineni et al. (2002); every order must match somewhere."""
+    precisions = []
+    for order in range(1, 5):
+        matched = total = 0
+        for hypothesis, reference in zip(hypotheses, references):
+            found, wanted = ngrams(hypothesis, order), ngrams(reference, order)
+            matched += sum(min(count, wanted[gram]) for gram, count in found.items())
+            total += sum(found.values())
+        precisions.append(matched / total)
+    length = sum(len(line.split()) for line in hypotheses)
+    wanted = sum(len(line.split()) for line in references)
+    penalty = 1 if length > wanted else math.exp(1 - wanted / length)
+    return 100 * penalty * math.exp(sum(map(math.log, precisions)) / 4)
+
+
+def test_tokenised_bleu_equals_the_equations_on_all_sentences_and_on_some():
+    some = [3, 5, 6, 8]
+    for hypotheses in (CLOSE, FAR, [line.rsplit(" ", 2)[0] for line in REFERENCES]):
+        found = measure(hypotheses, tokenize="none")
+        assert found.metrics(range(20))["bleu"] == pytest.approx(bleu_written_out(hypotheses, REFERENCES), abs=1e-9)
+        expected = bleu_written_out([hypotheses[i] for i in some], [REFERENCES[i] for i in some])
+        assert found.metrics(some)["bleu"] == pytest.approx(expected)
+        assert "tok:none" in found.signatures["bleu"] and "version:" in found.signatures["bleu"]
+
+
+def test_case_counts_without_lowercase():
+    upper = [line.capitalize() for line in REFERENCES]
+    assert value(REFERENCES, references=upper) < 100
+    lower = measure(REFERENCES, references=upper, lowercase=True)
+    assert lower.metrics(range(20))["bleu"] == pytest.approx(100)
+    assert "case:lc" in lower.signatures["bleu"] and "tok:13a" in lower.signatures["bleu"]
+
+
+@given(st.lists(st.integers(0, 60)), st.lists(st.integers(1, 50), max_size=5))
+def test_parts_divide_the_sentences(lengths, bounds):
+    parts = by_bounds(lengths, bounds, lambda indices: {"indices": indices})
+    assert sorted(index for row in parts for index in row["indices"]) == list(range(len(lengths)))
+    for row in parts:
+        low, high, indices = row["from"], row["to"], row["indices"]
+        assert indices and len(indices) == row["sentences"]
+        assert all(low <= lengths[index] and (high is None or lengths[index] <= high) for index in indices)
+
+
+def test_bootstrap_distinguishes_a_difference_from_chance():
+    test = Resampling(samples=200)
+    better = measure(CLOSE).differences(measure(FAR), test)["bleu"]
+    assert better["difference"] == pytest.approx(value(CLOSE) - value(FAR)) and better["p_value"] < 0.05
+    low, high = better["system_interval"]
+    assert low < better["system_score"] < high
+    assert "bs:200" in better["signature"] and "seed:" in better["signature"]
+    one_word = [CLOSE[0].replace("old", "aged"), *CLOSE[1:]]
+    assert measure(one_word).differences(measure(CLOSE), test)["bleu"]["p_value"] > 0.05
+
+
+def test_translation_edit_rate_counts_words_that_differ():
+    words = sum(len(line.split()) for line in REFERENCES)
+    changed = sum(a != b for line, other in zip(REFERENCES, CLOSE) for a, b in zip(line.split(), other.split()))
+    assert value(CLOSE, "ter") == pytest.approx(100 * changed / words)
+
+
+def test_chrf_is_of_characters():
+    near, far = (value([line.replace("lake", word) for line in REFERENCES], "chrf") for word in ("lakes", "mountain"))
+    assert value(REFERENCES, "chrf") == pytest.approx(100) and 100 > near > far
+
+
+def f1(common, found, wanted):
+    return 2 * common / (found + wanted) if common else 0.0
+
+
+def ngram_f1(reference, hypothesis, size):
+    counts = [ngrams(" ".join(side), size) for side in (reference, hypothesis)]
+    return f1(*(sum(counter.values()) for counter in (counts[0] & counts[1], counts[1], counts[0])))
+
+
+def longest_common(left, right):
+    if not left or not right:
+        return 0
+    if left[-1] == right[-1]:
+        return longest_common(left[:-1], right[:-1]) + 1
+    return max(longest_common(left[:-1], right), longest_common(left, right[:-1]))
+
+
+@pytest.mark.skipif(importlib.util.find_spec("rouge_score") is None, reason="rouge-score is not installed")
+def test_rouge_equals_its_definition():
+    generator = random.Random(2)
+    sides = [
+        [generator.choices(["a", "b", "#.#", "'s", "C"], k=generator.randrange(1, 7)) for _ in range(40)]
+        for _ in range(2)
+    ]
+    found = rouge(*([" ".join(line) for line in side] for side in sides))
+    for index, (reference, hypothesis) in enumerate(zip(*sides)):
+        longest = f1(longest_common(reference, hypothesis), len(hypothesis), len(reference))
+        assert found.metrics([index]) == pytest.approx({
+            "rouge1": 100 * ngram_f1(reference, hypothesis, 1),
+            "rouge2": 100 * ngram_f1(reference, hypothesis, 2),
+            "rougeL": 100 * longest,
+        })  # fmt: skip
+
+
+def test_the_message_names_the_missing_library(monkeypatch):
+    monkeypatch.setitem(sys.modules, "rouge_score.rouge_scorer", None)
+    with pytest.raises(MissingLibraryError, match=r"pip install 'tree-fairseq\[scores\]'"):
+        rouge(["a"], ["a"])

@@ -1,0 +1,136 @@
+"""Measures of classes and numbers, and ``--scoring classification`` and ``regression``, against their definitions."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import numpy as np
+import pytest
+from fairseq.data import Dictionary
+from fairseq.scoring import build_scorer
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tree_fairseq  # noqa: F401  (registers the scorers)
+from tree_fairseq.classification.metrics import class_figures
+from tree_fairseq.scoring.predictions import ClassMeasure, ClassOutcomes, NumberMeasure
+from tree_fairseq.scoring.significance import Resampling
+
+
+def test_the_classification_scorer_of_fairseq_generate():
+    scorer = build_scorer("classification", Dictionary())
+    assert scorer.result_string() == "no examples"
+    for right, predicted in (("pos", "pos"), ("pos", "neg"), ("neg", "neg"), ("neg", "neg")):
+        scorer.add_string(right, predicted)
+    assert scorer.score() == 75.0
+    # F1 of neg is 2 * 2 / (2 + 3), that of pos 2 * 1 / (2 + 1).
+    title, explanation, *table = scorer.result_string().splitlines()
+    # 2 * 1 - 0 * 1 by the root of 3 * 2 * 1 * 2.
+    assert title == "accuracy 75.00, macro F1 73.33, Matthews 57.74, F1 66.67, 4 examples"
+    assert explanation == "confusion, rows are right, columns predicted"
+    assert [line.split() for line in table] == [["neg", "pos"], ["neg", "2", "0"], ["pos", "1", "1"]]
+
+
+def test_the_regression_scorer_of_fairseq_generate():
+    # Means 2 and 3; deviations -2 -1 0 3 and -3 -1 -2 6. Ranks 0 1 2 3 and 0 2 1 3.
+    pearson = 100 * 25 / (14 * 50) ** 0.5
+    scorer = build_scorer("regression", Dictionary())
+    assert scorer.result_string() == "no examples"
+    for right, predicted in zip(("0", "1", "2", "5.000"), ("0", "2", "1", "9")):
+        scorer.add_string(right, predicted)
+    assert scorer.score() == pytest.approx(pearson)
+    assert scorer.result_string() == f"Pearson {pearson:.2f}, Spearman 80.00, mean squared error 4.5000, 4 examples"
+
+
+def f1(pairs, name):
+    """Computes the harmonic mean of precision and recall; 0 if no prediction is right."""
+    right = sum(ours == theirs == name for ours, theirs in pairs)
+    predicted, there = sum(ours == name for ours, _ in pairs), sum(theirs == name for _, theirs in pairs)
+    return 2 * (right / predicted) * (right / there) / (right / predicted + right / there) if right else 0.0
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abcd")), min_size=1, max_size=40), st.data())
+def test_metrics_equal_their_definitions(pairs, data):
+    judgement = ClassOutcomes([theirs for _, theirs in pairs], [ours for ours, _ in pairs])
+    some = data.draw(st.lists(st.integers(0, len(pairs) - 1), min_size=1, unique=True))
+    for indices, chosen in ((None, pairs), (some, [pairs[index] for index in some])):
+        names = sorted({name for pair in chosen for name in pair})
+        metrics = judgement.metrics(indices)
+        assert metrics["accuracy"] == pytest.approx(100 * sum(ours == theirs for ours, theirs in chosen) / len(chosen))
+        assert metrics["macro_f1"] == pytest.approx(100 * sum(f1(chosen, name) for name in names) / len(names))
+    counts = Counter((theirs, ours) for ours, theirs in pairs)
+    names = judgement.confusion()["classes"]
+    assert judgement.confusion()["counts"] == [[counts[right, ours] for ours in names] for right in names]
+    for name, row in judgement.by_class().items():
+        assert row["f1"] == pytest.approx(100 * f1(pairs, name)) and row["sentences"] == sum(
+            theirs == name for _, theirs in pairs
+        )
+
+
+def test_pearson_of_sums_equals_that_of_each_sample():
+    """The bootstrap and the randomization of sums, against the correlation of samples that are written out."""
+    generator = np.random.default_rng(3)
+    right = generator.uniform(0, 5, 40) + 1e4  # sums of squares of large numbers lose digits
+    ours, theirs = right + generator.normal(0, 1, 40), generator.normal(0, 2, 40) + 1e4
+    measure, other = (NumberMeasure(list(map(str, right)), list(map(str, side))) for side in (ours, theirs))
+    for test in (Resampling("bootstrap", 25, seed=5), Resampling("randomization", 25, seed=5)):
+        rows = measure.differences(other, test)
+        draws = np.random.default_rng(5).integers(0, 40 if test.kind == "bootstrap" else 2, (25, 40))
+
+        def figures(numbers, answers):
+            return np.array([100 * np.corrcoef(numbers, answers)[0, 1], np.mean((numbers - answers) ** 2)])
+
+        real = figures(ours, right) - figures(theirs, right)
+        if test.kind == "bootstrap":
+            drawn = np.array([figures(ours[row], right[row]) - figures(theirs[row], right[row]) for row in draws])
+            intervals = np.percentile(drawn, [2.5, 97.5], axis=0).T
+            drawn = drawn - drawn.mean(axis=0)
+        else:
+            changed = [(np.where(row, theirs, ours), np.where(row, ours, theirs)) for row in draws]
+            drawn = np.array([figures(first, right) - figures(second, right) for first, second in changed])
+        for column, name in enumerate(("pearson", "mean_squared_error")):
+            assert rows[name]["difference"] == pytest.approx(real[column], rel=1e-9)
+            as_far = (np.abs(drawn[:, column]) >= abs(real[column])).sum()
+            assert rows[name]["p_value"] == pytest.approx((as_far + 1) / 26)
+            if test.kind == "bootstrap":
+                assert rows[name]["interval"] == pytest.approx(intervals[column], rel=1e-9)
+
+
+@pytest.mark.parametrize("numbers", [["0.1"] * 7, ["1234567.1"] * 7, ["0"] * 7])
+def test_equal_numbers_correlate_with_nothing(numbers):
+    right = ["1", "2.5", "3", "0.1", "7", "2", "4"]
+    measure = NumberMeasure(right, numbers)
+    found = measure.statistic(measure.counts.sum(axis=0))
+    assert float(found["pearson"]) == measure.metrics(range(7))["pearson"] == 0
+    other = NumberMeasure(right, ["1", "2", "3", "1", "8", "2", "4"])
+    assert 0 < measure.differences(other, Resampling(samples=20))["pearson"]["p_value"] < 1
+
+
+def test_class_metrics_of_counts_equal_those_of_the_confusion_matrix():
+    generator = random.Random(4)
+    right, ours, theirs = (generator.choices("abcd", k=60) for _ in range(3))
+    measure, other = ClassMeasure(right, ours), ClassMeasure(right, [*theirs[:59], "e"])
+    for each in (measure, other):
+        figures = class_figures(each.outcomes.counts())
+        found = each.metrics(range(60))
+        assert found == pytest.approx({f"class_{name}": figure for name, figure in figures.items()})
+        part = each.metrics(range(7))
+        figures = class_figures(each.outcomes.counts(range(7)))
+        assert part == pytest.approx({f"class_{name}": figure for name, figure in figures.items()})
+    # The statistic of the baseline and of the system is the same function, over the classes of both.
+    baseline, system = measure.aligned_counts([other, measure])
+    assert baseline.shape == system.shape == (60, 15)
+    sums = np.stack([np.asarray(counts.sum(axis=0)) for counts in (baseline, system)])
+    assert measure.statistic(sums)["class_macro_f1"] == pytest.approx(
+        [each.metrics(range(60))["class_macro_f1"] for each in (other, measure)]
+    )
+
+
+@pytest.mark.parametrize(
+    ("right", "predicted"), [("ab", "aa"), ("aa", "ab"), ("aa", "aa"), ("a", "b"), ("abab", "abab")]
+)
+def test_matthews_of_classes_that_do_not_vary(right, predicted):
+    measure = ClassMeasure(list(right), list(predicted))
+    expected = class_figures(measure.outcomes.counts())["matthews"]
+    assert measure.metrics(range(len(right)))["class_matthews"] == pytest.approx(expected)

@@ -1,0 +1,240 @@
+"""Runs of models that generate trees, such as programs and logical forms.
+
+    tree-fairseq score structural --run runs/tree --data data-bin --references words --against runs/stock \\
+        --result result.json
+
+``--references`` is the folder with the corpus's own ``{subset}.{language}`` and, if sentences belong to groups,
+``{subset}.groups``. The reference is the line before preprocessing, so a symbol that the dictionary lacks is never
+right. Accuracies and F1 are in percent. ``validity`` is a share from 0 to 1. ``steps`` is the mean number of decoding
+steps, if the output has ``I-`` lines. ``partial`` counts outputs that reached a limit.
+
+IFTTT programs are compared as in Quirk, Mooney and Galley (2015, section 6). A program is
+``( ROOT IF ( TRIGGER channel ( FUNC function ... ) ) THEN ( ACTION channel ( FUNC function ... ) ) )``.
+
+============================  =====================================================================================
+metric                        value
+============================  =====================================================================================
+``channel_accuracy``          programs with two right channels
+``channel_function_accuracy`` programs with two right channels and two right functions; parameters do not count
+``production_f1``             balanced F measure of productions, the rules ``label -> labels of its children`` of
+                              outputs and references, with multiplicities, over the whole set
+============================  =====================================================================================
+
+An output that is not a tree or not a program has no channel, function or production.
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tree_fairseq.data_bin.manifest import Manifest
+from tree_fairseq.errors import MissingTreesError, ScoringError, SymbolTreeError
+from tree_fairseq.scoring.measures import Measure, OutcomeMeasure
+from tree_fairseq.scoring.outputs import read_complete, read_references
+from tree_fairseq.scoring.runs import RunSet, add_corpus_arguments, generated
+from tree_fairseq.scoring.significance import Resampling
+from tree_fairseq.tree_insertion import PARTIAL
+from tree_fairseq.tree_insertion import folder as _insertion_folder  # noqa: F401  (registers its section of tree.json)
+from tree_fairseq.trees.notations import NOTATIONS, notation_named
+from tree_fairseq.trees.notations.notation import Notation, Piece
+from tree_fairseq.trees.symbols import SymbolEncoding, exact_matches, unordered_labels
+from tree_fairseq.trees.tree import Tree
+
+VALIDITY = "validity"
+LINES = "lines"
+"""The notation that compares whole lines."""
+
+
+class Lines(Notation):
+    """Reads a line of text as a tree: its tokens below an unnamed root. For programs without a notation of trees."""
+
+    def _read(self, line: str) -> Tree:
+        return Tree("", map(Tree, line.split()))
+
+    def _pieces(self, node: Tree, place: None) -> list[Piece]:
+        return [" ".join(token.label for token in node.children)]
+
+
+class Target(NamedTuple):
+    """How references and outputs are written."""
+
+    language: str | None  # suffix of the reference files
+    notation: str  # of references, and of outputs that are text
+    encoding: SymbolEncoding | None  # of outputs that are symbols; None if they are text
+    unordered: tuple[str, ...]  # labels whose children have no order
+
+    @classmethod
+    def of(cls, args: Namespace) -> Target:
+        """Returns the target that the options describe, completed from the manifest of the data folder.
+
+        Raises ScoringError without a data folder that is needed, and MissingTreesError if it has no target trees.
+        """
+        language, notation, encoding = args.target_lang, args.notation, None
+        if args.symbols or notation is None or language is None and args.references.is_dir():
+            if args.data is None:
+                message = "--data is missing: without it, give --notation and --target-lang, and leave out --symbols"
+                raise ScoringError(message)
+            manifest = Manifest.load(args.data)
+            language = language or manifest.target_lang
+            symbols = manifest.symbols.get(language)
+            record = symbols if args.symbols else manifest.languages.get(language)
+            if not hasattr(record, "notation"):
+                raise MissingTreesError(f"{args.data} holds no symbol trees of {language}: give --notation")
+            notation = notation or record.notation
+            encoding = symbols.encoding if args.symbols else None
+        unordered = unordered_labels(notation) if args.unordered is None else tuple(args.unordered)
+        return cls(language, notation, encoding, unordered)
+
+    @property
+    def reader(self) -> Notation:
+        """Reads references, and outputs that are text."""
+        return Lines() if self.notation == LINES else notation_named(self.notation)
+
+    def tree(self, output: str) -> Tree | None:
+        """Reads an output; returns None if it is not one complete tree."""
+        try:
+            return self.reader.read(output) if self.encoding is None else self.encoding.decode(output.split())
+        except SymbolTreeError:
+            return None
+
+
+class TreeOutcomes(OutcomeMeasure):
+    """Which outputs are right, and in which respect; an output that is not a tree is None.
+
+    ``accuracy``: the tree equals the reference. ``accuracy_unordered``: it does if the children of the ``unordered``
+    labels may be in any order. ``validity``: it is a complete tree. A tree with an unknown symbol is never right.
+    ``is_ifttt`` adds the metrics of IFTTT, ``steps`` the mean number of decoding steps.
+    """
+
+    def __init__(
+        self,
+        outputs: Sequence[Tree | None],
+        references: Sequence[Tree],
+        unordered: Sequence[str],
+        is_ifttt: bool = False,
+        steps: Sequence[int] | None = None,
+    ):
+        self.pairs, self.is_ifttt, self.steps = list(zip(outputs, references)), is_ifttt, steps
+        found = {
+            "accuracy": exact_matches(outputs, references),
+            "accuracy_unordered": exact_matches(outputs, references, unordered),
+            VALIDITY: [output is not None for output in outputs],
+        }
+        if is_ifttt:
+            programs = [(program(output), program(reference)) for output, reference in self.pairs]
+            found["channel_accuracy"] = [
+                ours.channels is not None and ours.channels == theirs.channels for ours, theirs in programs
+            ]
+            found["channel_function_accuracy"] = [None not in ours and ours == theirs for ours, theirs in programs]
+        super().__init__(found)
+
+    def metrics(self, indices: Sequence[int]) -> dict[str, float]:
+        """Returns metrics of some sentences: validity from 0 to 1, the mean of steps, all others in percent."""
+        values = super().metrics(indices)
+        if VALIDITY in values:
+            values[VALIDITY] /= 100
+        if self.is_ifttt:
+            values["production_f1"] = production_f1(self.pairs[index] for index in indices)
+        if self.steps is not None:
+            values["steps"] = sum(self.steps[index] for index in indices) / len(indices)
+        return values
+
+    def differences(self, baseline: OutcomeMeasure, test: Resampling) -> dict[str, dict]:
+        rows = super().differences(baseline, test)
+        rows.pop(VALIDITY, None)
+        return rows
+
+
+class Program(NamedTuple):
+    """The scored parts of an IFTTT program, those of trigger and action; None for a missing one."""
+
+    channels: tuple[str, str] | None
+    functions: tuple[str, str] | None
+
+
+def program(tree: Tree | None) -> Program:
+    """Returns the channels and functions of trigger and action."""
+    parts = [_child(tree, label) for label in ("TRIGGER", "ACTION")]
+    channels = [next((node.label for node in part.children if node.label != "FUNC"), None) for part in parts if part]
+    calls = [_child(part, "FUNC") for part in parts]
+    functions = [call.children[0].label for call in calls if call and call.children]
+    return Program(*(None if None in names or len(names) < 2 else tuple(names) for names in (channels, functions)))
+
+
+def _child(tree: Tree | None, label: str) -> Tree | None:
+    """The first child with this label."""
+    return next((node for node in tree.children if node.label == label), None) if tree else None
+
+
+def productions(tree: Tree | None) -> Counter[tuple[str, tuple[str, ...]]]:
+    """Returns the productions of a tree with multiplicities; leaves have none."""
+    nodes = tree.preorder() if tree else ()
+    return Counter((node.label, tuple(child.label for child in node.children)) for node in nodes if node.children)
+
+
+def production_f1(pairs: Iterable[tuple[Tree | None, Tree]]) -> float:
+    """Computes the balanced F measure of productions over all outputs and references, in percent."""
+    common = total = 0
+    for output, reference in pairs:
+        ours, theirs = productions(output), productions(reference)
+        common += sum((ours & theirs).values())
+        total += sum(ours.values()) + sum(theirs.values())
+    return 200 * common / total if total else 0.0
+
+
+class TreeSet(RunSet):
+    """Scores generated trees: exact match, exact match with unordered children, validity, IFTTT's metrics."""
+
+    name, primary, outcomes = "structural", "accuracy", "trees"
+
+    def __init__(self, args: Namespace, subset: str):
+        super().__init__(args, subset)
+        self.target = Target.of(args)
+        files = self.reference_files(f"{subset}.{self.target.language}")
+        self.references = read_references(files, self.target.reader.read)
+        self.count = len(self.references)
+        self.partial = 0
+
+    @staticmethod
+    def add_arguments(parser: ArgumentParser) -> None:
+        add_corpus_arguments(parser)
+        add = parser.add_argument
+        add("--data", type=Path, help="data folder of the run: gives language, notation and encoding")
+        add("--target-lang", help="suffix of the reference files (default: that of the data folder)")
+        notations = "how trees are written (default: as in the data folder); lines: text that is not a tree"
+        add("--notation", choices=[*sorted(NOTATIONS), LINES], help=notations)
+        add("--symbols", action="store_true", help="outputs are symbols with arities, as stock tasks print them")
+        unordered = "labels whose children have no order (default: and, or; in Prolog also , and ;)"
+        add("--unordered", nargs="*", metavar="LABEL", help=unordered)
+        schemes = "ifttt: also channels, functions and productions"
+        add("--scheme", choices=("exact", "ifttt"), default="exact", help=schemes)
+        add("--size-bounds", type=int, nargs="*", default=[10, 20, 30, 40, 50], help="in nodes of the reference")
+        add("--depth-bounds", type=int, nargs="*", default=[2, 4, 6, 8, 10], help="in edges from the root")
+
+    def measures(self, system: Path) -> dict[str, Measure]:
+        target, indices = self.target, range(self.count)
+        outputs = read_complete(generated(system, self.subset), self.count)
+        self.partial = sum(PARTIAL in marks for marks in outputs.unfinished.values())
+        texts = [None if outputs.is_invalid(index) else outputs.best.get(index) for index in indices]
+        trees = [None if text is None else target.tree(text) for text in texts]
+        steps = [outputs.steps[index] for index in indices if index in outputs.steps]
+        all_steps = steps if len(steps) == self.count else None
+        found = TreeOutcomes(trees, self.references, target.unordered, self.args.scheme == "ifttt", all_steps)
+        if target.notation == LINES:
+            del found.outcomes[VALIDITY]  # a line of text is neither valid nor invalid
+        return {"trees": found}
+
+    def parts(self) -> dict[str, tuple[Sequence[int], Sequence[int]]]:
+        sizes = [sum(1 for _ in tree.preorder()) for tree in self.references]
+        depths = [tree.height() for tree in self.references]
+        return {"by_size": (sizes, self.args.size_bounds), "by_depth": (depths, self.args.depth_bounds)}
+
+    def details(self, system: Mapping[str, Measure]) -> dict[str, Any]:
+        return {"partial": self.partial}
+
+    def notes(self, result: Mapping[str, Any]) -> list[str]:
+        return [f"{self.partial} outputs reached a limit and are partial"] if self.partial else []
