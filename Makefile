@@ -44,7 +44,7 @@ PIP := $(VENV)/bin/python -m pip --disable-pip-version-check
 STAMP := $(VENV)/.installed
 WORKERS ?= 2
 SOURCES := tree_fairseq preprocess examples tests docs setup.py
-PORTABLE := tests/portability tests/trees tests/parsing tests/data_bin tests/preprocessing tests/repairs/test_compat.py \
+PORTABLE := tests/portability tests/trees tests/parsing tests/data_bin tests/preprocessing tests/repairs/test_checkpoint_loading.py \
   tests/repairs/test_fairseq_versions.py tests/support/test_python_versions.py
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 

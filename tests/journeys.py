@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "tree_fairseq"
 # They stand around the work and say nothing about it: nobody opens them to understand what happens to a line.
 AROUND = {
     "support/logs.py", "support/progress.py", "support/python_versions.py", "data_bin/block_checksums.py",
-    "repairs/damaged_files.py", "nn/devices.py",
+    "data_bin/checked_tokens.py", "nn/devices.py",
 }  # fmt: skip
 
 

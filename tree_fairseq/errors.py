@@ -226,9 +226,5 @@ class WorkerDiedError(TreeFairseqError):
     """A worker process was killed."""
 
 
-class LostProcessError(TreeFairseqError):
-    """Another process of a training has ended, or does not answer any more."""
-
-
 class NonFiniteError(TreeFairseqError, FloatingPointError):
     """A loss, or gradients, are NaN or infinite, and training stops."""

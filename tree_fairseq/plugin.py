@@ -1,4 +1,4 @@
-"""Registers all models, tasks, criteria and scorers with fairseq, and mends fairseq, when it is imported."""
+"""Registers all models, tasks, criteria and scorers with fairseq, and repairs fairseq, when it is imported."""
 
 # ruff: noqa: F401  importing these modules registers what they define
 
@@ -32,32 +32,11 @@ import tree_fairseq.tree_positional.model
 import tree_fairseq.tree_positional.task
 import tree_fairseq.tree_transformer.model
 import tree_fairseq.treeformer.model
+from tree_fairseq import repairs
 from tree_fairseq.new_text import output_hook
 from tree_fairseq.new_text.folder_text import prepare_new_text
-from tree_fairseq.preprocessing import hook
-from tree_fairseq.repairs import (
-    checkpoint_loading,
-    compat,
-    damaged_files,
-    distributed,
-    durable_checkpoints,
-    fairseq_versions,
-    loading_processes,
-    nonfinite_batches,
-)
-from tree_fairseq.support import error_reports, logs
 
-logs.keep_clean()
-error_reports.install()
-compat.mend_fairseq()
-checkpoint_loading.install()
-fairseq_versions.mend_official_fairseq()
-damaged_files.install()
-durable_checkpoints.install()
-nonfinite_batches.install()
-distributed.install()
-loading_processes.install()
-hook.install()
+repairs.apply()
 prepare_new_text()
 output_hook.install()
 

@@ -13,10 +13,9 @@ from safetensors.torch import save_file
 from tests.end_to_end.commands import hypotheses, run
 from tests.end_to_end.tiny_corpus import make_pairs
 from tree_fairseq import hub
-from tree_fairseq.commands.release import main, release
+from tree_fairseq.commands.release import main, release, write_released_model
 from tree_fairseq.errors import CheckpointError
-from tree_fairseq.repairs.checkpoint_loading import load_weights_only
-from tree_fairseq.support.released_model import read_released_model, write_released_model
+from tree_fairseq.repairs.checkpoint_loading import load_weights_only, read_released_model
 
 TREES = [pair.tree for pair in make_pairs(1, 5)]
 

@@ -23,7 +23,8 @@ SETTINGS = {
     "--warmup-updates": 8, "--seed": 7, "--criterion": "label_smoothed_cross_entropy", "--label-smoothing": 0.1,
     # Each process draws its own dropout.
     "--max-tokens": 320, "--dropout": 0, "--num-workers": 0, "--log-format": "simple", "--log-interval": 1,
-    "--user-dir": PLUGIN,
+    # With a CPU, fairseq joins processes by this alone.
+    "--user-dir": PLUGIN, "--ddp-backend": "legacy_ddp", "--distributed-backend": "gloo",
 }  # fmt: skip
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from pathlib import Path
 
 import pytest
 import torch
@@ -219,45 +218,6 @@ def test_alignments_point_to_source_tokens(trained):
         pairs = [tuple(map(int, pair.split("-"))) for pair in text.split()]
         assert len(pairs) == len(hypotheses(output)[number][0].split())
         assert all(0 <= source < length for source, _ in pairs)
-
-
-@pytest.fixture(scope="module")
-def with_unknown_words(corpus, data_bin, tmp_path_factory) -> Path:
-    """Test trees of words that the dictionaries do not have, in text form."""
-    folder = tmp_path_factory.mktemp("unknown")
-    trees = [f"(S (NP (DT the) (NN Xanadu{k})) (VP (VBZ Yoricks{k})))" for k in range(8)]
-    (folder / "test.en").write_text("\n".join(trees) + "\n")
-    (folder / "test.de").write_text("der Xanadu\n" * 8)
-    run(
-        "preprocess", *TASK, "-s", "en", "-t", "de", "--testpref", folder / "test", "--destdir", folder / "raw",
-        "--dataset-impl", "raw", "--srcdict", data_bin / "dict.en.txt", "--tgtdict", data_bin / "dict.de.txt",
-        "--tree-parser", "brackets",
-    )  # fmt: skip
-    return folder
-
-
-def test_unknown_words_are_copied(trained, with_unknown_words):
-    """With a preference for the unknown word, so that an untrained model says it at all."""
-    flags = ("--dataset-impl", "raw", "--unkpen", -20, "--max-len-b", 6)
-    data = with_unknown_words / "raw"
-    plain, copied = generate(trained, *flags, data=data), generate(trained, *flags, "--replace-unk", data=data)
-    aligned = hypotheses(generate(trained, *flags, "--replace-unk", "", "--print-alignment", data=data))
-    # Where alignments are printed, every layer tells its weights, and is another kernel.
-    assert {number: text for number, (text, _) in aligned.items()} == {
-        number: text for number, (text, _) in hypotheses(copied).items()
-    }
-    assert all("<unk>" in text for text, _ in hypotheses(plain).values())
-    for number, (text, _) in hypotheses(copied).items():
-        words = {"the", f"Xanadu{number}", f"Yoricks{number}"}
-        assert "<unk>" not in text and set(text.split()) & words
-    unknown = {f"{name}{k}": "Traumland" for name in ("Xanadu", "Yoricks") for k in range(8)}
-    meanings = {**unknown, "the": "der"}
-    rows = "".join(f"{word} {meaning}\n" for word, meaning in meanings.items())
-    (with_unknown_words / "dictionary").write_text(rows)
-    translated = hypotheses(generate(trained, *flags, "--replace-unk", with_unknown_words / "dictionary", data=data))
-    assert any(word in meanings for text, _ in hypotheses(copied).values() for word in text.split())
-    for number, (text, _) in hypotheses(copied).items():
-        assert translated[number][0].split() == [meanings.get(word, word) for word in text.split()]
 
 
 # Ensembles

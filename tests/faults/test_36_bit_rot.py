@@ -21,7 +21,6 @@ import pytest
 import torch
 from fairseq import tasks
 from fairseq.data import data_utils, indexed_dataset
-from fairseq.tasks.translation import TranslationTask
 
 from tests.data_bin.corpora import prefixes, run_preprocess, write_corpus
 from tests.end_to_end import tiny_classes, tiny_programs
@@ -164,11 +163,11 @@ def _stops_or_reads_the_same(kind: str, folder: Path, expected: list, what: tupl
 # fairseq's own tasks on the same files
 
 
-@pytest.mark.parametrize("damage", ["empty data", "no index", "header", "cut data", "cut index", "dictionary", "words"])
+@pytest.mark.parametrize("damage", ["empty data", "no index", "header", "cut data", "cut index"])
 def test_fairseqs_own_errors_name_file_and_way_out(folders, tmp_path, damage):
     folder = Path(shutil.copytree(folders["translation"], tmp_path / "folder"))
     prefix = folder / "train.en-de.de"
-    data, index, words = Path(f"{prefix}.bin"), Path(f"{prefix}.idx"), folder / "dict.de.txt"
+    data, index = Path(f"{prefix}.bin"), Path(f"{prefix}.idx")
     wrong = index
     if damage == "empty data":
         wrong = data
@@ -180,16 +179,9 @@ def test_fairseqs_own_errors_name_file_and_way_out(folders, tmp_path, damage):
     elif damage == "cut data":
         wrong = data
         data.write_bytes(data.read_bytes()[:-2])
-    elif damage == "cut index":
-        index.write_bytes(index.read_bytes()[:-9])
-    elif damage == "dictionary":
-        wrong = words
-        words.write_bytes(b"\xff" + words.read_bytes())
     else:
-        wrong = words
-        words.write_text("der\n")
+        index.write_bytes(index.read_bytes()[:-9])
     with pytest.raises(CorruptFileError) as caught:
-        TranslationTask.load_dictionary(str(words))
         data_utils.load_indexed_dataset(str(prefix))
     assert str(wrong) in str(caught.value) and "reprocess again" in str(caught.value)
 

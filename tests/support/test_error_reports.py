@@ -87,11 +87,7 @@ def test_an_error_below_fairseq_is_no_message():
 @pytest.mark.parametrize("wanted", ["1", "0", ""])
 def test_the_hook_is_for_commands_unless_tracebacks_are_wanted(monkeypatch, capsys, command, wanted):
     shown = []
-    monkeypatch.setattr(sys, "excepthook", lambda *details: shown.append(details))
-    error_reports.install()
-    hook = sys.excepthook
-    error_reports.install()
-    assert sys.excepthook is hook
+    hook = error_reports.short_report(lambda *details: shown.append(details))
     monkeypatch.setenv(error_reports.TRACEBACK, wanted)
     monkeypatch.setattr(sys, "argv", ["/bin/fairseq-train" if command else "own_program.py"])
     error = CheckpointError("c.pt cannot be read")

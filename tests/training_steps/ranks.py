@@ -25,9 +25,11 @@ import torch
 from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.distributed import utils as distributed_utils
+from fairseq.models import distributed_fairseq_model
 from fairseq.trainer import Trainer
 from fairseq_cli import train
 from omegaconf import DictConfig, OmegaConf
+from torch.nn.parallel import DistributedDataParallel
 
 from tests.end_to_end.commands import PLUGIN, forget_earlier_runs
 from tests.training_steps.cases import FOLDERS, Case, Folders
@@ -137,6 +139,7 @@ def _serve(pipe, rank: int, address: str) -> None:
     # The threads of the first process are not here.
     torch.set_num_threads(1)
     logging.getLogger().handlers[:] = []
+    _do_without_gpus()
     own = {"distributed_rank": rank, "distributed_init_method": address, "distributed_backend": "gloo"}
     if sys.platform == "linux":
         # Not to outlive a parent that is killed.
@@ -155,6 +158,18 @@ def _serve(pipe, rank: int, address: str) -> None:
         pipe.send(outcome)
         if failed:
             return
+
+
+def _do_without_gpus() -> None:
+    """Lets fairseq's distribution work in this process, for which it names a GPU and takes memory of one."""
+
+    class OnTheCpu(DistributedDataParallel):
+        def __init__(self, module, device_ids=None, output_device=None, **options):
+            super().__init__(module, **options)
+
+    distributed_fairseq_model.DistributedDataParallel = OnTheCpu
+    gather = distributed_utils.all_gather_list
+    gather._buffer, gather._cpu_buffer = torch.ByteTensor(1 << 20), torch.ByteTensor(1 << 18)
 
 
 def _train(cfg: DictConfig) -> Outcome:

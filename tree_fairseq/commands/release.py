@@ -11,19 +11,24 @@ $(tree-fairseq path) --task tree_translation --path released/model.safetensors``
 from __future__ import annotations
 
 import argparse
+import json
 import logging
+import os
 import re
 import shutil
 import sys
+from collections.abc import Mapping
+from enum import Enum
 from pathlib import Path
+from typing import Any
 
 import torch
+from torch import Tensor
 
 from tree_fairseq.errors import DataFolderError, InputError, TreeFairseqError
-from tree_fairseq.repairs.checkpoint_loading import load_weights_only
+from tree_fairseq.repairs.checkpoint_loading import NAMESPACE, RELEASE_FORMAT, RELEASED, load_weights_only
 from tree_fairseq.support.error_reports import failed
 from tree_fairseq.support.files import atomic_file, require_plain_file
-from tree_fairseq.support.released_model import SUFFIX, without_copies, write_released_model
 
 logger = logging.getLogger(__name__)
 
@@ -71,7 +76,7 @@ def release(
                 f"{path} is a link to {path.resolve()}, which is in another folder: copy the file here if it is to be "
                 "part of the release"
             )
-    model = output / f"model{SUFFIX}"
+    model = output / f"model{RELEASED}"
     if model.exists():
         raise InputError(f"{model} exists already", hint="Give another --output, or remove it first.")
     state = load_weights_only(checkpoint)
@@ -88,6 +93,66 @@ def release(
             torch.save({**state, "model": weights, "last_optimizer_state": None}, file)
     write_released_model(state, model, dtype)
     return sorted(path for path in output.rglob("*") if path.is_file())
+
+
+def write_released_model(state: Mapping[str, Any], path: Path, dtype: torch.dtype | None = None) -> None:
+    """Writes the model of a checkpoint, and its settings as JSON, to a file of safetensors.
+
+    Nothing in such a file can run code, and it does not depend on versions of Python, torch or fairseq. Paths of the
+    machine that trained the model are left out.
+
+    Args:
+        state: the contents of a checkpoint
+        path: the file, which appears only when complete
+        dtype: for example ``torch.float16``, to store floating point numbers in; None keeps theirs
+    """
+    from safetensors.torch import save
+
+    weights, aliases = without_copies(state["model"], dtype)
+    settings = {
+        "format": RELEASE_FORMAT,
+        "cfg": json.dumps(_to_json(state["cfg"]), ensure_ascii=False),
+        "task_state": json.dumps(_to_json(state.get("task_state") or {}), ensure_ascii=False),
+        "aliases": json.dumps(aliases),
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_file(path, "wb") as file:
+        file.write(save(weights, metadata=settings))
+
+
+def without_copies(model: Mapping[str, Tensor], dtype: torch.dtype | None) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Converts weights, each matrix once.
+
+    Tied matrices are equal, but after averaging they no longer share memory.
+
+    Returns:
+        the weights that differ, by name; and for each of the others, the name of the weight that it equals
+    """
+    weights, aliases, seen = {}, {}, {}
+    for name, tensor in model.items():
+        first = next((other for other in seen.get(tensor.shape, ()) if torch.equal(model[other], tensor)), None)
+        if first is None:
+            converted = tensor.to(dtype) if dtype is not None and tensor.is_floating_point() else tensor
+            weights[name] = converted.contiguous()
+            seen.setdefault(tensor.shape, []).append(name)
+        else:
+            aliases[name] = first
+    return weights, aliases
+
+
+def _to_json(value: Any) -> Any:
+    """A setting as JSON; paths become null."""
+    if isinstance(value, argparse.Namespace):
+        return {NAMESPACE: _to_json(vars(value))}
+    if isinstance(value, Mapping):
+        return {str(name): _to_json(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_to_json(part) for part in value]
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, (str, os.PathLike)):
+        return None if os.path.isabs(value) else str(value)
+    return value if isinstance(value, (bool, int, float, type(None))) else str(value)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -2,9 +2,9 @@
 
 tree-fairseq replay checkpoints/crash.json
 
-The weights, the sentences, the seed and the precision are those of the training. It prints the loss, the first modules
-whose outputs are not finite, the operation that first gave NaN in the backward pass (anomaly detection of torch), and
-the sentences that do so alone. The exit status is 1 if the batch is not finite again, and 0 if it is.
+The weights, the sentences, the seed and the precision are those of the training. It prints the first modules whose
+outputs are not finite, the operation that first gave NaN in the backward pass (anomaly detection of torch), and the
+sentences that do so alone. The exit status is 1 if the batch is not finite again, and 0 if it is.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import argparse
 import contextlib
 import logging
 import math
+import os
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -25,9 +26,8 @@ from fairseq.nan_detector import NanDetector
 from fairseq.trainer import Trainer
 from omegaconf import open_dict
 
-from tree_fairseq.errors import DataFolderError, NonFiniteError, TreeFairseqError
-from tree_fairseq.repairs.checkpoint_loading import building_in_proportion
-from tree_fairseq.repairs.compat import replaced
+from tree_fairseq.errors import DataFolderError, TreeFairseqError
+from tree_fairseq.repairs.checkpoint_loading import load_weights_only
 from tree_fairseq.repairs.nonfinite_batches import CHECKPOINT, NonFiniteBatch
 from tree_fairseq.support.error_reports import failed
 from tree_fairseq.support.logs import log_to_standard_error
@@ -39,7 +39,7 @@ class Replay:
     """A trainer in the state in which a training stopped, and the batches of one process.
 
     Args:
-        batch: of the file that the training wrote
+        batch: the batch in the file that the training wrote
         checkpoint: the state of the training
         data: folders that replace those of the training
         cpu: whether a training on GPUs is replayed on the CPU
@@ -51,16 +51,13 @@ class Replay:
     def __init__(self, batch: NonFiniteBatch, checkpoint: Path, data: Sequence[str] = (), cpu: bool = False):
         self.batch = batch
         folders = ":".join(data or batch.data)
-        with building_in_proportion([checkpoint]):
-            state = checkpoint_utils.load_checkpoint_to_cpu(str(checkpoint), arg_overrides={"data": folders})
-            cfg = self._settings(state["cfg"], cpu)
-            self.task = tasks.setup_task(cfg.task)
-            model, criterion = self.task.build_model(cfg.model), self.task.build_criterion(cfg.criterion)
-        self.trainer = Trainer(cfg, self.task, model, criterion)
-        # fairseq resumes a training at a place in the data, which crash.pt does not have.
-        state["extra_state"] = {"train_iterator": {"epoch": batch.epoch}}
-        with replaced(checkpoint_utils, "load_checkpoint_to_cpu", lambda *args, **options: state):
-            self.trainer.load_checkpoint(str(checkpoint))
+        state = checkpoint_utils.load_checkpoint_to_cpu(str(checkpoint), arg_overrides={"data": folders})
+        cfg = self._settings(state["cfg"], cpu)
+        self.task = tasks.setup_task(cfg.task)
+        self.trainer = Trainer(
+            cfg, self.task, self.task.build_model(cfg.model), self.task.build_criterion(cfg.criterion)
+        )
+        self._load_weights(checkpoint)
         self.task.load_dataset(batch.subset, epoch=batch.epoch, combine=True)
         self.dataset = self.task.dataset(batch.subset)
         self.dataset.set_epoch(batch.epoch)
@@ -70,11 +67,10 @@ class Replay:
                 f"sentence {most} is not in {folders}, whose {batch.subset} has {len(self.dataset)}; name the folder "
                 "of the training with --data"
             )
-        self.samples = [self._collate(ids) for ids in batch.batches if ids]
 
     @staticmethod
     def _settings(cfg: Any, cpu: bool) -> Any:
-        """The settings of the training, for one process that writes nothing beside its files."""
+        """The settings of the training, for one process."""
         with open_dict(cfg):
             cfg.common.user_dir = None
             cfg.common.cpu = cpu or cfg.common.cpu or not torch.cuda.is_available()
@@ -83,59 +79,59 @@ class Replay:
             cfg.distributed_training.distributed_rank = 0
         return cfg
 
-    def _collate(self, ids: Sequence[int]) -> dict:
-        return self.dataset.collater([self.dataset[number] for number in ids])
+    def _load_weights(self, checkpoint: Path) -> None:
+        """Loads the state of the training. fairseq wants a place in the data, which ``crash.pt`` does not have."""
+        state = load_weights_only(checkpoint)
+        state["extra_state"] = {"train_iterator": {"epoch": self.batch.epoch}}
+        with tempfile.TemporaryDirectory() as folder:
+            copy = os.path.join(folder, CHECKPOINT)
+            torch.save(state, copy)
+            self.trainer.load_checkpoint(copy)
 
     def run(self) -> list[str]:
         """Repeats the step with anomaly detection; returns a line for each thing that was not finite."""
         found: list[str] = []
-        with self._nowhere(), _noticing(found), NanDetector(self.trainer.get_model(), backward=False):
+        with _noticing(found), NanDetector(self.trainer.get_model(), backward=False):
             try:
                 with torch.autograd.set_detect_anomaly(True):
-                    self.trainer.train_step(self.samples)
-            except NonFiniteError as error:
-                found.append(str(error.__cause__))
+                    why = self._step(*filter(None, self.batch.batches))
             except RuntimeError as error:
                 if "returned nan values" not in str(error):
                     raise
-                found.append(f"backward pass: {error}")
-        return found
+                why = f"backward pass: {error}"
+        return [*found, *([why] if why else [])]
 
     def alone(self) -> Iterator[tuple[int, str]]:
-        """The sentences whose loss or gradients are not finite when they are a batch of their own, and why."""
-        trainer = self.trainer
+        """The sentences whose loss or gradients are not finite when they are a batch of their own, and the reason."""
         for number in dict.fromkeys(number for ids in self.batch.batches for number in ids):
-            utils.set_torch_seed(self.batch.seed + self.batch.update - 1)
-            sample, _ = trainer._prepare_sample(self._collate([number]))
-            trainer.zero_grad()
-            loss, *_ = self.task.train_step(
-                sample, trainer.model, trainer.criterion, trainer.optimizer, self.batch.update - 1
-            )
-            total = float(loss.detach().sum())
-            if not math.isfinite(total):
-                yield number, f"its loss is {total}"
-                continue
-            gradients = (weight.grad for weight in trainer.model.parameters() if weight.grad is not None)
-            if not all(bool(gradient.isfinite().all()) for gradient in gradients):
-                yield number, f"its loss is {total:.4g}, but its gradients are not finite"
+            if why := self._step([number]):
+                yield number, why
+
+    def _step(self, *batches: Sequence[int]) -> str | None:
+        """Goes forward and backward; returns a sentence about what is not finite, or None."""
+        trainer, updates = self.trainer, self.batch.update - 1
+        utils.set_torch_seed(self.batch.seed + updates)
+        trainer.model.train()
         trainer.zero_grad()
+        total = 0.0
+        for ids in batches:
+            sample, _ = trainer._prepare_sample(self._collate(ids))
+            loss, *_ = self.task.train_step(sample, trainer.model, trainer.criterion, trainer.optimizer, updates)
+            total += float(loss.detach().sum())
+        gradients = [weight.grad for weight in trainer.model.parameters() if weight.grad is not None]
+        is_finite = all(bool(gradient.isfinite().all()) for gradient in gradients)
+        trainer.zero_grad()
+        if not math.isfinite(total):
+            return f"its loss is {total}"
+        return None if is_finite else f"its loss is {total:.4g}, but its gradients are not finite"
 
     def text(self, number: int) -> str:
         """The source of a sentence."""
         tokens, dictionary = self._collate([number])["net_input"].get("src_tokens"), self.task.source_dictionary
         return "" if tokens is None or dictionary is None else dictionary.string(tokens[0])
 
-    @contextlib.contextmanager
-    def _nowhere(self) -> Iterator[None]:
-        """Sends the files that fairseq writes when it stops to a folder that is then removed."""
-        with tempfile.TemporaryDirectory() as folder, open_dict(self.trainer.cfg):
-            before = self.trainer.cfg.checkpoint.save_dir
-            self.trainer.cfg.checkpoint.save_dir = folder
-            try:
-                with replaced(self.trainer, "save_checkpoint", lambda *args, **options: None):
-                    yield
-            finally:
-                self.trainer.cfg.checkpoint.save_dir = before
+    def _collate(self, ids: Sequence[int]) -> dict:
+        return self.dataset.collater([self.dataset[number] for number in ids])
 
 
 @contextlib.contextmanager

@@ -1,8 +1,7 @@
 """The extension of ``fairseq-preprocess``: groups of arguments, and the registry of kinds of data set.
 
 The command imports ``--user-dir`` before it builds its parser and looks up ``main`` after it has parsed the arguments,
-so wrapping the two functions is enough. Under ``python -m fairseq_cli.preprocess`` the ``main`` that is called is that
-of the module ``__main__``.
+so the two functions that the table of repairs replaces are enough.
 """
 
 from __future__ import annotations
@@ -12,14 +11,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Callable, NamedTuple
 
-from fairseq import options
-
 from tree_fairseq.errors import InputError
 from tree_fairseq.parsing.parsers import add_parser_arguments
 from tree_fairseq.preprocessing.plan import PER_SIDE, PreprocessPlan, StockMain, modality
 from tree_fairseq.preprocessing.run import run_plan
 from tree_fairseq.preprocessing.text_options import TEXT_FLAGS, asks_for_text
-from tree_fairseq.repairs.compat import command_modules, wrap
 from tree_fairseq.support.options import flag_of
 from tree_fairseq.trees.notations import NOTATIONS
 from tree_fairseq.trees.symbols import ARITY_MARK, BINARIZATIONS, TRAVERSALS
@@ -117,16 +113,9 @@ def _add_flags(parser: ArgumentParser, title: str, description: str, flags: Flag
         group.add_argument(flag, **settings)
 
 
-def install() -> None:
-    """Wraps fairseq's functions; a second call does nothing."""
-    wrap(options, "add_preprocess_args", _with_tree_arguments)
-    for module in command_modules("fairseq_cli.preprocess"):
-        wrap(module, "main", _with_trees)
+def add_tree_groups(stock: Callable[[ArgumentParser], ArgumentParser]) -> Callable[[ArgumentParser], ArgumentParser]:
+    """Adds this package's groups of arguments after fairseq's."""
 
-
-def _with_tree_arguments(
-    stock: Callable[[ArgumentParser], ArgumentParser],
-) -> Callable[[ArgumentParser], ArgumentParser]:
     def add_preprocess_args(parser: ArgumentParser) -> ArgumentParser:
         stock(parser)
         add_tree_arguments(parser)
@@ -153,7 +142,9 @@ def _kind_of(args: Namespace) -> Preprocessing | None:
     return None
 
 
-def _with_trees(stock: StockMain) -> StockMain:
+def preprocess_trees(stock: StockMain) -> StockMain:
+    """Preprocesses trees, classes and subwords if arguments ask for them; everything else is fairseq's own work."""
+
     def main(args: Namespace) -> None:
         _refuse_links(Path(args.destdir))
         if kind := _kind_of(args):

@@ -29,7 +29,6 @@ from tree_fairseq.parsing.corpus import fill_cache
 from tree_fairseq.parsing.ranks import LeadingRank, help_parsing
 from tree_fairseq.preprocessing.plan import Inputs, PreprocessPlan, StockMain
 from tree_fairseq.preprocessing.symbol_files import SymbolFiles
-from tree_fairseq.repairs.compat import binarizing_in
 from tree_fairseq.support.files import remove_folder, reporting_full_disk, require_plain_file
 from tree_fairseq.support.logs import naming
 from tree_fairseq.support.processes import ProcessPool
@@ -143,9 +142,7 @@ def _build(
     dictionary_arguments = {} if symbols is None else symbols.write_text(leaves)
     dictionary_arguments |= plan.own_dictionaries(staging)
     arguments = plan.stock_arguments(leaves, output, dictionary_arguments)
-    # With one worker, fairseq does not start processes.
-    pools = binarizing_in(pool) if plan.args.workers > 1 else contextlib.nullcontext()
-    with pools, naming("fairseq_cli.preprocess", _known_names(plan, inputs, leaves, output, staging), plan.args):
+    with naming("fairseq_cli.preprocess", _known_names(plan, inputs, leaves, output, staging), plan.args):
         stock_main(arguments)
     manifest.enter_tokens(output, plan.languages, plan.written_splits)
     for side in plan.sides:

@@ -1,1 +1,5 @@
-"""Every change that the plugin makes to fairseq and torch."""
+"""Every change that the package makes to functions of fairseq, torch and Python: :data:`REPAIRS` lists them."""
+
+from tree_fairseq.repairs.table import REPAIRS, Repair, apply
+
+__all__ = ["REPAIRS", "Repair", "apply"]

@@ -1,72 +1,208 @@
 """Loads checkpoints and released models, for fairseq's commands and for this package's.
 
-A checkpoint cannot run code, and takes memory in proportion to its size (:mod:`.untrusted_checkpoints`).
-All that is wrong with one is a CheckpointError. Training goes on from the newest whole one if ``checkpoint_last.pt`` is
-torn.
+Checkpoints may come from strangers: they are loaded with ``weights_only=True``, and settings that are code are refused.
+All that is wrong with a file is a CheckpointError. Training goes on from the newest whole checkpoint if
+``checkpoint_last.pt`` is torn.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import contextlib
 import functools
+import json
 import logging
-import math
 import os
 import pickle
 import re
 import struct
+import tarfile
 import tempfile
-import threading
+import warnings
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Callable
+from typing import Any, Callable
 
 import numpy as np
 import torch
-from fairseq import checkpoint_utils
+from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from tree_fairseq.errors import CheckpointError, TreeFairseqError
-from tree_fairseq.repairs.compat import replaced, wrap
 from tree_fairseq.repairs.deleted_options import drop_deleted_options
-from tree_fairseq.repairs.untrusted_checkpoints import (
-    distrust_expressions,
-    limited_memory,
-    limited_parameters,
-    occupied_bytes,
-    require_plain_archive,
-    require_proportion,
-)
-from tree_fairseq.support.released_model import SUFFIX, read_released_model
+from tree_fairseq.support.files import require_plain_file
 
 logger = logging.getLogger(__name__)
 
-_UNREADABLE = (Exception,)  # torch raises nearly anything about a damaged file
+RELEASED = ".safetensors"
+"""The suffix of released models."""
+RELEASE_FORMAT = "tree-fairseq 1"
+NAMESPACE = "<namespace>"
+"""Marks the JSON object of a namespace of options, in a released model."""
+
 _OF_DAMAGED_FILES = (
-    ArithmeticError, AssertionError, AttributeError, EOFError, ImportError, LookupError, OmegaConfBaseException,
-    RuntimeError, TypeError, ValueError, struct.error, zipfile.BadZipFile,
+    ArithmeticError, AssertionError, AttributeError, EOFError, ImportError, LookupError, MemoryError,
+    OmegaConfBaseException, OSError, RuntimeError, TypeError, ValueError, struct.error, zipfile.BadZipFile,
 )  # fmt: skip
-# What fairseq-train calls its checkpoints; averages and copies have other names.
+# The names that fairseq-train gives to its checkpoints; averages and copies have other names.
 _TRAINING = re.compile(r"checkpoint(\d+|_\d+_\d+|_best|_last|\.best_.*)\.pt")
-_SPARE_PARAMETERS = 1000
 _NUMPY_CORES = ("core", "_core")
+# Settings that are never evaluated; a folder may be called "runs(1)".
+_FOLDERS = ("data", "save_dir")
+_ADVICE = "do not use this file unless you know who made it"
+_ONLY_WEIGHTS, _ANY_OBJECT = "TORCH_FORCE_WEIGHTS_ONLY_LOAD", "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"
 
 
-def install() -> None:
-    """Wraps the functions of fairseq that load checkpoints; a second call does nothing."""
+def load_with_care(load: Callable) -> Callable:
+    """Also loads released models, refuses files that could run code, and replaces a torn ``checkpoint_last.pt``.
+
+    fairseq copies that file from a numbered one, and a kill during the copy leaves half of it. Another checkpoint that
+    a user names is never replaced.
+    """
     allow_checkpoint_classes()
-    wrap(checkpoint_utils, "load_checkpoint_to_cpu", lambda load: _load_with_care(_load_released_models(load)))
-    wrap(checkpoint_utils, "load_model_ensemble_and_task", _build_in_proportion)
+
+    def load_file(path: str, *args: Any, **kwargs: Any) -> dict:
+        with _reading(path), _load_setting(_ONLY_WEIGHTS, torch.__version__ < (2, 6)):
+            if Path(path).suffix == RELEASED:
+                with tempfile.TemporaryDirectory() as folder:
+                    checkpoint = os.path.join(folder, "model.pt")
+                    torch.save(read_released_model(path), checkpoint)
+                    state = load(checkpoint, *args, **kwargs)
+            else:
+                state = load(path, *args, **kwargs)
+            _refuse_code(state, path)
+        drop_deleted_options(state, path)
+        return state
+
+    def load_checkpoint_to_cpu(path: str, *args: Any, **kwargs: Any) -> dict:
+        try:
+            return load_file(path, *args, **kwargs)
+        except CheckpointError as error:
+            is_last = re.fullmatch(r"checkpoint_last.*\.pt", Path(path).name) and Path(path).exists()
+            other = newest_readable(Path(path)) if is_last else None
+            if other is None:
+                raise
+            logger.warning("%s; going on from %s", error, other)
+            return load_file(str(other), *args, **kwargs)
+
+    return load_checkpoint_to_cpu
 
 
+def load_weights_only(path: str | os.PathLike) -> dict:
+    """Loads a checkpoint, or a released model, on the CPU. Raises CheckpointError if it is damaged or has no model."""
+    allow_checkpoint_classes()
+    with _reading(path):
+        if Path(path).suffix == RELEASED:
+            return read_released_model(path)
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
+        raise CheckpointError(f"{path} is not a checkpoint of fairseq: it does not contain a model")
+    return state
+
+
+def newest_readable(path: Path) -> Path | None:
+    """The most recent checkpoint of training beside ``path`` that loads, or None."""
+    others = (other for other in path.parent.glob("checkpoint*.pt") if other != path)
+    training = [other for other in others if _TRAINING.fullmatch(other.name)]
+    for other in sorted(training, key=lambda file: file.stat().st_mtime, reverse=True):
+        with contextlib.suppress(CheckpointError):
+            load_weights_only(other)
+            return other
+    return None
+
+
+def read_released_model(path: str | os.PathLike) -> dict[str, Any]:
+    """The checkpoint, with weights in single precision, that a file of ``tree-fairseq release`` describes.
+
+    Raises CheckpointError if the file is damaged, or does not contain a model with its settings.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="pt") as file:
+            settings = file.metadata() or {}
+            weights = {name: _in_single_precision(file.get_tensor(name)) for name in file.keys()}
+        if settings.get("format") != RELEASE_FORMAT:
+            raise CheckpointError(
+                f"{path} is not a model that `tree-fairseq release` wrote: its format is {settings.get('format')!r}"
+            )
+        weights.update({name: weights[first] for name, first in json.loads(settings["aliases"]).items()})
+        cfg, task_state = (_from_json(json.loads(settings[name])) for name in ("cfg", "task_state"))
+        if not (isinstance(cfg, dict) and {"model", "task"} <= cfg.keys() and isinstance(task_state, dict)):
+            raise CheckpointError(f"{path} has no settings of a model")
+    except (SafetensorError, OSError, KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise CheckpointError(f"{path} cannot be read: {error}") from error
+    history = {"criterion_name": "", "optimizer_name": "", "lr_scheduler_state": {"best": None}, "num_updates": 0}
+    return {
+        "args": None,
+        "cfg": cfg,
+        "model": weights,
+        "criterion": None,
+        "optimizer_history": [history],
+        "task_state": task_state,
+        "extra_state": {"train_iterator": {"epoch": 1}},
+        "last_optimizer_state": None,
+    }
+
+
+def _in_single_precision(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.float().contiguous() if tensor.is_floating_point() else tensor
+
+
+def _from_json(value: Any) -> Any:
+    if isinstance(value, dict):
+        if set(value) == {NAMESPACE}:
+            return argparse.Namespace(**_from_json(value[NAMESPACE]))
+        return {name: _from_json(part) for name, part in value.items()}
+    return [_from_json(part) for part in value] if isinstance(value, list) else value
+
+
+def compare_data(load: Callable) -> Callable:
+    """Lets the task compare its data with those of the checkpoint that training starts from or goes on from."""
+
+    def load_checkpoint(self, filename, reset_optimizer=False, *args, **kwargs):
+        require = getattr(self.task, "require_same_data", None)
+        if require is not None and os.path.isfile(filename):
+            # A file that cannot be read is the business of the function that loads it.
+            with contextlib.suppress(CheckpointError):
+                require(_task_state(filename), fine_tuning=reset_optimizer)
+        return load(self, filename, reset_optimizer, *args, **kwargs)
+
+    return load_checkpoint
+
+
+def _task_state(path: str) -> dict:
+    """The state of the task in a checkpoint, whose weights are not read from the disk where torch can map the file."""
+    if Path(path).suffix == RELEASED or not zipfile.is_zipfile(path):
+        return load_weights_only(path).get("task_state") or {}
+    with _reading(path):
+        return torch.load(path, map_location="cpu", weights_only=True, mmap=True).get("task_state") or {}
+
+
+def receive_any_object(broadcast: Callable) -> Callable:
+    """Receives any object from the first process of a training, such as a checkpoint with its options.
+
+    This is safe, because the first process has read the checkpoint with ``weights_only=True``, and processes of one
+    training trust each other: ``all_gather_list`` unpickles, too.
+    """
+
+    def broadcast_object(*args: Any) -> Any:
+        with _load_setting(_ANY_OBJECT, torch.__version__ >= (2, 6)), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", f"Environment variable {_ANY_OBJECT} detected")
+            return broadcast(*args)
+
+    return broadcast_object
+
+
+@functools.cache
 def allow_checkpoint_classes() -> None:
     """Lets ``torch.load(weights_only=True)`` read what fairseq's trainer writes, and nothing that could run code.
 
-    fairseq 0.12 calls ``torch.load`` without ``weights_only``, whose default is true since torch 2.6. Its checkpoints
-    have the command line's namespace, and the numpy numbers of meters such as those of ``--eval-bleu``. A checkpoint
-    names numpy's functions by the module that they had when it was saved, before or since numpy 2.
+    fairseq's checkpoints have the command line's namespace, and the numpy numbers of meters such as those of
+    ``--eval-bleu``. A checkpoint names numpy's functions by the module that they had when it was saved, before or since
+    numpy 2.
     """
     rebuilding = [value.__reduce__()[0] for value in (np.float64(0), np.zeros(0))]
     torch.serialization.add_safe_globals(
@@ -81,7 +217,6 @@ def allow_checkpoint_classes() -> None:
     )
 
 
-@functools.cache
 def _of_module(function: Callable, module: str) -> Callable:
     """A function that does the same and says that it is from another module."""
     other = functools.wraps(function)(lambda *arguments: function(*arguments))
@@ -90,40 +225,28 @@ def _of_module(function: Callable, module: str) -> Callable:
 
 
 @contextlib.contextmanager
-def _weights_only() -> Iterator[None]:
-    """Makes ``torch.load`` of torch 2.4 and 2.5 as careful as that of 2.6 while the ``with`` block runs."""
-    name, earlier = "TORCH_FORCE_WEIGHTS_ONLY_LOAD", os.environ.copy()
-    if torch.__version__ < (2, 6):
+def _load_setting(name: str, is_needed: bool) -> Iterator[None]:
+    """Sets one of torch's environment variables for ``torch.load`` while the ``with`` block runs."""
+    earlier = os.environ.get(name)
+    if is_needed:
         os.environ[name] = "1"
     try:
         yield
     finally:
         os.environ.pop(name, None)
-        if name in earlier:
-            os.environ[name] = earlier[name]
+        if earlier is not None:
+            os.environ[name] = earlier
 
 
 @contextlib.contextmanager
-def _carefully(path: str | os.PathLike) -> Iterator[None]:
-    """Loads what :mod:`.untrusted_checkpoints` lets through; everything else is a CheckpointError."""
-
-    def load_in_proportion(*args, **kwargs):
-        state = stock(*args, **kwargs)
-        if threading.get_ident() == this:
-            require_proportion(state, path)
-            distrust_expressions(state, path)
-        return state
-
-    stock, this = torch.load, threading.get_ident()
+def _reading(path: str | os.PathLike) -> Iterator[None]:
+    """Makes every error about a file, and the refusal of code in it, a CheckpointError."""
     try:
-        if os.path.exists(path):
-            with limited_memory(occupied_bytes(path), f"{path} was not loaded: it"):
-                if Path(path).suffix != SUFFIX:
-                    require_plain_archive(path)
-                with _weights_only(), replaced(torch, "load", load_in_proportion):
-                    yield
-        else:
-            yield
+        require_plain_file(path)
+        if torch.__version__ < (2, 6) and os.path.exists(path) and tarfile.is_tarfile(path):
+            # torch 2.5 and earlier run code in the oldest format, also with weights_only=True.
+            raise CheckpointError(f"{path} was not loaded: it is a tar archive, which could run code; {_ADVICE}")
+        yield
     except pickle.UnpicklingError as error:
         if "weights_only" not in str(error):
             raise CheckpointError(f"{path} cannot be read: {_first_line(error)}") from error
@@ -131,8 +254,10 @@ def _carefully(path: str | os.PathLike) -> Iterator[None]:
         what = f"it holds {found[1]}, which" if found else "it holds something that"
         raise CheckpointError(
             f"{path} was not loaded: {what} is neither a tensor nor a plain setting and could run code. "
-            "Checkpoints of fairseq hold nothing of the kind; do not use this file unless you know who made it"
+            f"Checkpoints of fairseq hold nothing of the kind; {_ADVICE}"
         ) from error
+    except FileNotFoundError:
+        raise
     except _OF_DAMAGED_FILES as error:
         if isinstance(error, TreeFairseqError):
             raise
@@ -144,107 +269,32 @@ def _first_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 
 
-def load_weights_only(path: Path) -> dict:
-    """Loads a checkpoint, or a released model, on the CPU. Raises CheckpointError if it is damaged or has no model."""
-    if Path(path).suffix == SUFFIX:
-        with _carefully(path):
-            state = read_released_model(path)
-            require_proportion(state, path)
-            return state
-    allow_checkpoint_classes()
+def _refuse_code(state: dict, path: str) -> None:
+    """Raises CheckpointError if a setting calls a function; fairseq evaluates some, such as the layers of ``fconv``."""
+    waiting = [state.get("cfg"), state.get("args")]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, DictConfig):
+            value = OmegaConf.to_container(value, resolve=True)
+        if isinstance(value, argparse.Namespace):
+            value = vars(value)
+        if isinstance(value, Mapping):
+            waiting.extend(part for name, part in value.items() if name not in _FOLDERS)
+        elif isinstance(value, bytes) or (isinstance(value, str) and _calls(value)):
+            raise CheckpointError(
+                f"{path} was not loaded: a setting is {value[:80]!r}, which could run code; {_ADVICE}"
+            )
+        elif isinstance(value, Sequence) and not isinstance(value, str):
+            waiting.extend(value)
+
+
+def _calls(text: str) -> bool:
+    """Whether a text is a Python expression that calls something, unlike ``[(512, 3)] * 20``."""
+    if "(" not in text:
+        return False
     try:
-        with _carefully(path):
-            state = torch.load(path, map_location="cpu", weights_only=True)
-    except CheckpointError:
-        raise
-    except _UNREADABLE as error:
-        raise CheckpointError(f"{path} cannot be read: {error}") from error
-    if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
-        raise CheckpointError(f"{path} is not a checkpoint of fairseq: it does not contain a model")
-    return state
-
-
-def newest_readable(path: Path) -> Path | None:
-    """The most recent checkpoint of training beside ``path`` that loads, or None."""
-    others = (other for other in path.parent.glob("checkpoint*.pt") if other != path)
-    training = [other for other in others if _TRAINING.fullmatch(other.name)]
-    for other in sorted(training, key=lambda file: file.stat().st_mtime, reverse=True):
-        with contextlib.suppress(*_UNREADABLE), _carefully(other):
-            torch.load(other, map_location="cpu", weights_only=True)
-            return other
-    return None
-
-
-def _load_released_models(load: Callable) -> Callable:
-    """Loads ``*.safetensors`` like checkpoints. fairseq's function reads a file, and then upgrades and overrides it."""
-
-    def load_released_model(path, *args, **kwargs):
-        if Path(path).suffix != SUFFIX:
-            return load(path, *args, **kwargs)
-        with tempfile.TemporaryDirectory() as folder:
-            checkpoint = os.path.join(folder, "model.pt")
-            torch.save(read_released_model(path), checkpoint)
-            return load(checkpoint, *args, **kwargs)
-
-    return load_released_model
-
-
-def _load_with_care(load: Callable) -> Callable:
-    """Resumes from the newest readable file if ``checkpoint_last.pt`` is torn, and refuses files that could run code.
-
-    fairseq copies that file from a numbered one. A kill during the copy leaves half of it under its final name. Other
-    checkpoints are loaded as before, because a user who names one wants that one. Raises CheckpointError.
-    """
-
-    def load_safely(path, *args, **kwargs):
-        with _carefully(path):
-            state = load(path, *args, **kwargs)
-        drop_deleted_options(state, path)
-        return state
-
-    def load_or_fall_back(path, *args, **kwargs):
-        try:
-            return load_safely(path, *args, **kwargs)
-        except (*_UNREADABLE, CheckpointError) as error:
-            is_last = re.fullmatch(r"checkpoint_last.*\.pt", Path(path).name) and Path(path).exists()
-            other = newest_readable(Path(path)) if is_last else None
-            if other is None:
-                raise
-            logger.warning("%s cannot be read (%s); going on from %s", path, error, other)
-            return load_safely(str(other), *args, **kwargs)
-
-    return load_or_fall_back
-
-
-@contextlib.contextmanager
-def building_in_proportion(paths: Sequence[str | os.PathLike]) -> Iterator[None]:
-    """Models of checkpoints that are loaded and built in the ``with`` block are as large as their weights, not larger.
-
-    Raises:
-        CheckpointError: the settings of a checkpoint are not complete, or are those of a larger model
-    """
-
-    def load_and_count(*args, **kwargs):
-        nonlocal most
-        state = stock(*args, **kwargs)
-        most += _SPARE_PARAMETERS + 4 * len(state.get("model") or ())
-        return state
-
-    most, stock = 0, checkpoint_utils.load_checkpoint_to_cpu
-    files = sum(occupied_bytes(path) for path in paths if os.path.exists(path))
-    what = f"the model in {', '.join(map(os.fspath, paths))}"
-    with limited_memory(files, what), replaced(checkpoint_utils, "load_checkpoint_to_cpu", load_and_count):
-        # Without a file, the caller has the state.
-        with limited_parameters(lambda: most or math.inf, what):
-            try:
-                yield
-            except OmegaConfBaseException as error:
-                raise CheckpointError(f"{what} has no complete settings: {_first_line(error)}") from error
-
-
-def _build_in_proportion(load: Callable) -> Callable:
-    def load_model_ensemble_and_task(filenames, *args, **kwargs):
-        with building_in_proportion(filenames):
-            return load(filenames, *args, **kwargs)
-
-    return load_model_ensemble_and_task
+        return any(isinstance(node, ast.Call) for node in ast.walk(ast.parse(text.strip(), mode="eval")))
+    except (SyntaxError, ValueError):
+        return False
+    except (MemoryError, RecursionError):
+        return True

@@ -103,24 +103,20 @@ def is_command() -> bool:
     )
 
 
-def install() -> None:
-    """Makes commands end as this module says; a second call does nothing."""
-    if not isinstance(sys.excepthook, _ShortReport):
-        sys.excepthook = _ShortReport(sys.excepthook)
+def short_report(other: Callable[..., Any]) -> Callable[..., Any]:
+    """A ``sys.excepthook`` that shows the message of an error of the user, and leaves other errors to the one before.
+
+    It is a row of the table of repairs.
+    """
     if "fairseq_cli.hydra_train" in sys.modules:
         # Otherwise hydra prints the error itself, with a part of the traceback.
         os.environ.setdefault("HYDRA_FULL_ERROR", "1")
 
-
-class _ShortReport:
-    """A ``sys.excepthook`` that shows messages, and leaves all other errors to the hook before it."""
-
-    def __init__(self, other: Callable[..., Any]):
-        self._other = other
-
-    def __call__(self, kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
+    def report(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
         message = message_of(error) if is_command() and not traceback_wanted() else None
         if message is None:
-            self._other(kind, error, traceback)
+            other(kind, error, traceback)
         else:
             sys.stderr.write(f"{message}\n")
+
+    return report

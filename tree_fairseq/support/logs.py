@@ -37,6 +37,7 @@ FOR_DEVELOPERS = {
     "fairseq.tasks.fairseq_task": (
         "can_reuse_epoch_itr = ", "creating new batches for epoch ", "rebuild_batches = ", "reuse_dataloader = ",
     ),
+    "fairseq.trainer": ("detected shared parameter: ",),
     "fairseq_cli.train": ("num. expert model params: 0 (",),
     "hydra.core.utils": ("Setting JobRuntime:",),
     "matplotlib.font_manager": ("generated new fontManager",),

@@ -7,7 +7,7 @@ from typing import Any, Callable, Optional
 
 from fairseq import utils
 from fairseq.dataclass import ChoiceEnum
-from fairseq.sequence_generator import SequenceGenerator, SequenceGeneratorWithAlignment
+from fairseq.sequence_generator import SequenceGenerator
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from torch import Tensor
@@ -160,13 +160,6 @@ class TranslationWithTreesTask(TreeTask, TranslationTask):
         super().require_same_data(checkpoint, fine_tuning)
 
     # Generation
-
-    def build_generator(self, models, args, seq_gen_cls=None, extra_gen_cls_kwargs=None, **kwargs):
-        """fairseq's generator; with ``--replace-unk`` it returns alignments."""
-        if seq_gen_cls is None and getattr(args, "replace_unk", None) is not None and not args.print_alignment:
-            seq_gen_cls = SequenceGeneratorWithAlignment
-            extra_gen_cls_kwargs = {**(extra_gen_cls_kwargs or {}), "print_alignment": "hard"}
-        return super().build_generator(models, args, seq_gen_cls, extra_gen_cls_kwargs, **kwargs)
 
     def inference_step(self, generator, models, sample, prefix_tokens=None, constraints=None):
         """Generates; puts trees back into a batch that the interactive command rebuilt from tokens and constraints."""

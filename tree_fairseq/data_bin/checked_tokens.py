@@ -1,34 +1,26 @@
-"""Damaged token files and dictionaries end a command with a message that names the file and the way out, in any task.
+"""Damaged token files end a command with a message that names the file and the way out, in any task.
 
-fairseq opens them with next to no check: a damaged file is an AssertionError, a ValueError about an empty map or a bare
-Exception, or is read as other words.
+fairseq opens them with next to no check: a damaged file is an AssertionError or a ValueError about an empty map, or is
+read as other words.
 """
 
 from __future__ import annotations
 
-import os
 import struct
 from typing import Any, Callable
 
 import numpy as np
-from fairseq.data import Dictionary, indexed_dataset
+from fairseq.data import indexed_dataset
 from torch import Tensor
 
 from tree_fairseq.data_bin.block_checksums import BlockChecker, checker_of, require_whole_index
 from tree_fairseq.data_bin.index_files import data_and_index
 from tree_fairseq.data_bin.token_files import require_mmap_files, require_old_files
 from tree_fairseq.errors import CorruptFileError, TreeFairseqError
-from tree_fairseq.repairs.compat import wrap
 from tree_fairseq.support.files import require_plain_file
 
 WAY_OUT = "Copy the file again from where the folder was made, or preprocess again"
 _OF_FAIRSEQ = (AssertionError, AttributeError, EOFError, KeyError, MemoryError, OverflowError, ValueError, struct.error)
-
-
-def install() -> None:
-    """Wraps the functions of fairseq that open such files; a second call does nothing."""
-    wrap(indexed_dataset, "make_dataset", _make_with_care)
-    wrap(Dictionary, "add_from_file", _read_with_care)
 
 
 class CheckedTokens(indexed_dataset.MMapIndexedDataset):
@@ -51,7 +43,9 @@ class CheckedTokens(indexed_dataset.MMapIndexedDataset):
         return super().__getitem__(i)
 
 
-def _make_with_care(stock: Callable) -> Callable:
+def make_with_care(stock: Callable) -> Callable:
+    """Opens the token files of a data set, whole ones alone; raises CorruptFileError for others."""
+
     def make_dataset(path: str, impl: str, fix_lua_indexing: bool = False, dictionary: Any = None):
         files = data_and_index(path)
         for file in (path, *files):
@@ -75,21 +69,6 @@ def _make_with_care(stock: Callable) -> Callable:
             raise CorruptFileError(f"{name} is damaged ({_in_words(error)}). {WAY_OUT}") from error
 
     return make_dataset
-
-
-def _read_with_care(stock: Callable) -> Callable:
-    def add_from_file(self: Dictionary, f: Any):
-        if not isinstance(f, (str, os.PathLike)):
-            return stock(self, f)
-        require_plain_file(f)
-        try:
-            return stock(self, os.fspath(f))
-        except (OSError, TreeFairseqError):
-            raise
-        except Exception as error:  # fairseq itself raises a bare one for a wrong encoding
-            raise CorruptFileError(f"{f} is not a dictionary, or is damaged ({_in_words(error)}). {WAY_OUT}") from error
-
-    return add_from_file
 
 
 def _in_words(error: Exception) -> str:
