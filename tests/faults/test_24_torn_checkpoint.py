@@ -68,7 +68,7 @@ def test_training_goes_on_and_says_so(trained, folder):
     done = updates(folder / "checkpoint2.pt")
     cut(folder / "checkpoint_last.pt", 0.6)
     resumed = train(trained.data, folder, "--max-epoch", 3)
-    assert re.search(r"WARNING .*checkpoint_last\.pt cannot be read .*; going on from .*checkpoint2\.pt", resumed.log)
+    assert re.search(r"WARNING .*checkpoint_last\.pt cannot be read: .*; going on from .*checkpoint2\.pt", resumed.log)
     assert f"(epoch 3 @ {done} updates)" in resumed.log
     assert updates(folder / "checkpoint_last.pt") == done * 3 // 2
 
