@@ -9,8 +9,8 @@ import torch
 
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
-from tree_fairseq.tree_insertion.model_input import read_partial_trees
 from tree_fairseq.tree_insertion.slots import insert, slot_mask
+from tree_fairseq.tree_insertion.tree_shapes import read_partial_trees
 
 
 class GrownTree(NamedTuple):

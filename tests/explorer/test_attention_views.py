@@ -13,7 +13,7 @@ from tree_fairseq.explorer.attention_records import recorded_attention
 from tree_fairseq.explorer.attention_views import PHRASES_SHOWN, TreeNodes, accumulation_view, cross_attention_view
 from tree_fairseq.explorer.document import matrix_values
 from tree_fairseq.nn.shared_memory import ProjectedMemory, SharedMemoryAttention
-from tree_fairseq.tree_insertion.model_input import read_partial_trees
+from tree_fairseq.tree_insertion.tree_shapes import read_partial_trees
 from tree_fairseq.tree_transformer.attention import TreeSelfAttention
 
 TREE = "(S (NP (DT the) (JJ old) (NN man)) (VP (VBZ sees) (NP (DT a) (NN (NN_sub light@@) (NN_sub house)))) (. .))"

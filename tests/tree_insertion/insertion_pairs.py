@@ -13,7 +13,7 @@ from tests.tree_insertion.slot_batches import label_dictionary
 from tree_fairseq.nn.modalities import CONSTITUENCY, Side
 from tree_fairseq.nn.tree_batch import collate_trees
 from tree_fairseq.tree_insertion import model  # noqa: F401  (registers the architectures)
-from tree_fairseq.tree_insertion.model_input import read_partial_trees
+from tree_fairseq.tree_insertion.tree_shapes import read_partial_trees
 
 TINY = "tree_insertion_transformer_tiny"
 LABELS = 9

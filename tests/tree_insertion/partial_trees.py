@@ -12,9 +12,8 @@ from torch import Tensor
 
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.tree_insertion.dataset import collate_partial_trees
-from tree_fairseq.tree_insertion.model_input import read_partial_trees
 from tree_fairseq.tree_insertion.slots import KINDS
-from tree_fairseq.tree_insertion.tree_shapes import TreeShapes
+from tree_fairseq.tree_insertion.tree_shapes import TreeShapes, read_partial_trees
 
 PAD, KEEP, ROOT = 1, 2, 4
 

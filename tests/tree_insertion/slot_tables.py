@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from tests.tree_insertion.slot_batches import DICTIONARY, PAD
-from tree_fairseq.tree_insertion.model_input import read_partial_trees
 from tree_fairseq.tree_insertion.slots import KINDS, insert, slot_mask
+from tree_fairseq.tree_insertion.tree_shapes import read_partial_trees
 
 
 @dataclass(frozen=True)

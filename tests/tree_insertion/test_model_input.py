@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 
 from tests.tree_insertion.partial_trees import PAD, batches, rows, shapes_of
-from tree_fairseq.tree_insertion.model_input import CLOSING, OPENING, bracket_sequences
+from tree_fairseq.tree_insertion.tree_shapes import CLOSING, OPENING, bracket_sequences
 
 OPEN, CLOSE = 98, 99
 

@@ -10,7 +10,7 @@ from tests.nn.tiny import arguments, build, tiny_task
 from tests.tree_insertion.insertion_pairs import TINY, Examples, build_insertion, insertion_task
 from tests.tree_insertion.partial_trees import PAD
 from tree_fairseq.errors import InputError, MissingTreesError
-from tree_fairseq.tree_insertion.model_input import read_partial_trees
+from tree_fairseq.tree_insertion.tree_shapes import read_partial_trees
 
 SIZES = {  # layers, width, feed-forward, heads: section 4 of the paper
     "tree_insertion_transformer": (6, 512, 2048, 8),

@@ -14,9 +14,9 @@ from tests.tree_insertion.partial_trees import KEEP, PAD, ROOT, inserted, rows, 
 from tests.tree_insertion.slot_batches import tree_slots
 from tree_fairseq.tree_insertion.criterion import slot_divergence
 from tree_fairseq.tree_insertion.dataset import TargetDistribution, collate_partial_trees
-from tree_fairseq.tree_insertion.model_input import read_partial_trees
 from tree_fairseq.tree_insertion.oracles import ExactOracle
 from tree_fairseq.tree_insertion.target import TargetTree
+from tree_fairseq.tree_insertion.tree_shapes import read_partial_trees
 from tree_fairseq.trees.tree import Tree
 
 SIZES = (9, 4, 7, 2, 10, 6)

@@ -9,7 +9,7 @@ import torch
 from fairseq import utils
 
 from tests.tree_insertion.test_sequence_models import CAUSAL, TOKENS, inputs_of, model_of
-from tree_fairseq.tree_insertion.reranking import LeftToRightScorer
+from tree_fairseq.tree_insertion.sampled_search import LeftToRightScorer
 
 SENTENCES = [2, 0, 1, 0, 2]
 TREES = [0, 1, 2, 2, 1]

@@ -162,12 +162,11 @@ class ByText:
         return torch.tensor([self.log_prob(sentence, tree) for sentence, tree in zip(sentences.tolist(), trees)])
 
 
-@pytest.mark.parametrize("weight", [1.0, 0.25])
-def test_a_scorer_ranks_whole_trees(weight):
+def test_a_scorer_ranks_whole_trees():
     models, sampling, limits = MODELS["small trees"], Sampling(6, 1.2), InsertionLimits(steps=6, nodes=14)
     plain = SampledInsertionGenerator(models, DICTIONARY, sampling, limits).generate(models, batch(SOURCES))
     scorer = ByText(longest=16)
-    generator = SampledInsertionGenerator(models, DICTIONARY, sampling, limits, scorer=scorer, weight=weight)
+    generator = SampledInsertionGenerator(models, DICTIONARY, sampling, limits, scorer=scorer)
     ranked = generator.generate(models, batch(SOURCES))
     scored = 0
     for sentence, (before, after) in enumerate(zip(plain, ranked)):
@@ -178,7 +177,7 @@ def test_a_scorer_ranks_whole_trees(weight):
             expected = own[tuple(hypothesis["tokens"].tolist())]
             is_scored = hypothesis["is_complete"] and scorer.reads(hypothesis["tokens"])
             if is_scored:
-                expected = weight * scorer.log_prob(sentence, hypothesis["tokens"]) + (1 - weight) * expected
+                expected = scorer.log_prob(sentence, hypothesis["tokens"])
             assert hypothesis["score"] == pytest.approx(expected)
             order.append((is_scored, hypothesis["score"]))
             scored += is_scored

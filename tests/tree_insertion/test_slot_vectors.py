@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from tests.tree_insertion.partial_trees import PAD, batches, rows, siblings
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.tree_insertion.decoder import SlotVectors
-from tree_fairseq.tree_insertion.model_input import (
+from tree_fairseq.tree_insertion.slots import ANCESTOR, DESCENDANT, FIRST_CHILD, KINDS, NEXT_SIBLING, slot_mask
+from tree_fairseq.tree_insertion.tree_shapes import (
     AS_ANCESTOR,
     AS_DESCENDANT,
     AS_LEFT,
@@ -18,7 +19,6 @@ from tree_fairseq.tree_insertion.model_input import (
     ROLES,
     read_partial_trees,
 )
-from tree_fairseq.tree_insertion.slots import ANCESTOR, DESCENDANT, FIRST_CHILD, KINDS, NEXT_SIBLING, slot_mask
 
 WIDTH = 5
 

@@ -25,9 +25,9 @@ from tree_fairseq.errors import (
 )
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.tree_insertion import sequence_models, tree_gru  # noqa: F401  (register)
-from tree_fairseq.tree_insertion.model_input import read_partial_trees
 from tree_fairseq.tree_insertion.target import ROOT_LABEL
 from tree_fairseq.tree_insertion.task import TreeInsertionConfig, TreeInsertionTask
+from tree_fairseq.tree_insertion.tree_shapes import read_partial_trees
 
 
 @pytest.fixture(scope="module")
@@ -193,7 +193,6 @@ def test_steps_of_training_lower_the_loss(folder):
         ({"trajectories": 6}, InputError, "--trajectories is from 1 to 5"),
         ({"trajectories": 0}, InputError, "--trajectories is from 1 to 5"),
         ({"target_temperature": 0.0}, InputError, "--target-temperature is above 0"),
-        ({"partial_states": 0}, InputError, "--partial-states is at least 1, not 0"),
         ({"source_lang": "lf", "target_lang": "nl"}, DataFolderError, "has trees for lf, not for nl"),
     ],
 )

@@ -7,10 +7,9 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from tree_fairseq.tree_insertion.model_input import partial_tree_input
 from tree_fairseq.tree_insertion.relations import ACROSS, CHILD, CHILD_OF, DOWN, STEPS, UP, pair_relations
 from tree_fairseq.tree_insertion.slots import KINDS, slot_mask
-from tree_fairseq.tree_insertion.tree_shapes import TreeShapes
+from tree_fairseq.tree_insertion.tree_shapes import TreeShapes, partial_tree_input
 
 NODES = 1000
 

@@ -29,9 +29,9 @@ from tree_fairseq.explorer.search_views import beam_view, insertion_view
 from tree_fairseq.explorer.sentence_scores import SentenceMetric, metric_of
 from tree_fairseq.explorer.sentences import Sentence, SentenceReader, readable
 from tree_fairseq.tasks.sides import symbol_dictionary
-from tree_fairseq.tree_insertion.model_input import read_partial_trees
 from tree_fairseq.tree_insertion.observed_insertions import ObservedInsertions
 from tree_fairseq.tree_insertion.search import InsertionGenerator
+from tree_fairseq.tree_insertion.tree_shapes import read_partial_trees
 from tree_fairseq.tree_positional.search import StructuralGenerator
 from tree_fairseq.tree_positional.search_steps import SearchSteps
 from tree_fairseq.tree_transformer.model import TreeTransformerEncoder

@@ -19,11 +19,10 @@ from torch import Tensor
 
 from tree_fairseq.tasks.pair_dataset import PairDataset
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary, SequenceDictionary
-from tree_fairseq.tree_insertion.model_input import partial_tree_input
 from tree_fairseq.tree_insertion.slots import SlotNumbers, sequence_slots
 from tree_fairseq.tree_insertion.store import StoredInsertions
 from tree_fairseq.tree_insertion.trajectories import PartialTree
-from tree_fairseq.tree_insertion.tree_shapes import TreeShapes
+from tree_fairseq.tree_insertion.tree_shapes import TreeShapes, partial_tree_input
 
 
 class TargetTreeDataset(PairDataset):
@@ -95,7 +94,7 @@ class TargetTreeDataset(PairDataset):
 
 
 def collate_partial_trees(partial_trees: Sequence[PartialTree], pad: int) -> dict[str, Tensor]:
-    """Collates partial trees as models read them (:func:`~tree_fairseq.tree_insertion.model_input.partial_tree_input`).
+    """Collates partial trees as models read them (:func:`~tree_fairseq.tree_insertion.tree_shapes.partial_tree_input`).
 
     They are on the CPU.
     """

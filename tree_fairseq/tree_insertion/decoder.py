@@ -27,8 +27,8 @@ from tree_fairseq.errors import InputError
 from tree_fairseq.nn.encoders import encoder_of
 from tree_fairseq.nn.shared_memory import PackedRows, ProjectedMemory, cross_attention_options
 from tree_fairseq.support.python_versions import zip_equal
-from tree_fairseq.tree_insertion.model_input import CLOSING, NO_NEIGHBOUR, OPENING, ROLES
 from tree_fairseq.tree_insertion.relations import PairRelations, TreeRelationAttention, TreeRelations
+from tree_fairseq.tree_insertion.tree_shapes import CLOSING, NO_NEIGHBOUR, OPENING, ROLES
 
 
 class SlotVectors(nn.Module):
@@ -44,7 +44,7 @@ class SlotVectors(nn.Module):
     def forward(self, states: Tensor, neighbours: Tensor) -> Tensor:
         """Adds up the mapped states ``[n, D]`` of the neighbours ``[Z, 3]`` of each slot; returns ``[Z, D]``.
 
-        See :func:`tree_fairseq.tree_insertion.model_input.slot_neighbours`.
+        See :func:`tree_fairseq.tree_insertion.tree_shapes.slot_neighbours`.
         """
         mapped = self.maps(states).view(-1, states.size(1))  # n * 5 x D
         return functional.embedding_bag(neighbours, mapped, mode="sum", padding_idx=NO_NEIGHBOUR)

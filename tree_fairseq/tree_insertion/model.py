@@ -130,8 +130,8 @@ class TreeInsertionTransformerModel(TreeGeneratingTransformer):
             src_tokens: ``[B, N]``
             src_lengths: ``[B]``
             partial_tree: ``labels`` and ``parents`` of nodes in preorder, their slots and relations, see
-                :func:`tree_fairseq.tree_insertion.model_input.partial_tree_input`; of labels and parents alone,
-                :func:`tree_fairseq.tree_insertion.model_input.read_partial_trees` makes it
+                :func:`tree_fairseq.tree_insertion.tree_shapes.partial_tree_input`; of labels and parents alone,
+                :func:`tree_fairseq.tree_insertion.tree_shapes.read_partial_trees` makes it
             sentences: ``[R]`` int64, the sentence of each partial tree; where not given, there is one of each
             **source_trees: ``source_spans`` or ``source_symbol_tree``, for an encoder that reads trees
 

@@ -13,7 +13,7 @@ B is the number of trees, M of nodes of the largest one, n of all nodes; nodes a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Optional
+from typing import TYPE_CHECKING, Optional
 
 import numpy as np
 import torch
@@ -22,7 +22,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tree_fairseq.nn.shared_memory import FAST_ROW, PackedRows
-from tree_fairseq.tree_insertion.tree_shapes import TreeShapes
+
+if TYPE_CHECKING:
+    from tree_fairseq.tree_insertion.tree_shapes import TreeShapes
 
 STEPS = 10  # different counts, 0 to 9
 

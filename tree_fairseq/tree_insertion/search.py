@@ -17,10 +17,9 @@ from torch import Tensor
 
 from tree_fairseq.drawing.insertion_steps import InsertionStep, trace_to_svg, trace_to_text
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
-from tree_fairseq.tree_insertion.model_input import partial_tree_input
 from tree_fairseq.tree_insertion.parallel_search import InsertionLimits, ParallelSearch, PartialOutputs, SlotPredictions
 from tree_fairseq.tree_insertion.slots import IN_TREE
-from tree_fairseq.tree_insertion.tree_shapes import TreeShapes
+from tree_fairseq.tree_insertion.tree_shapes import TreeShapes, partial_tree_input
 
 
 @dataclass(frozen=True)

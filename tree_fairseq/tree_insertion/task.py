@@ -37,8 +37,7 @@ from tree_fairseq.tree_insertion.dictionary import InsertionDictionary, require_
 from tree_fairseq.tree_insertion.folder import STORE_SUFFIX, InsertionRecord
 from tree_fairseq.tree_insertion.model import Decoding, TreeGeneratingTransformer
 from tree_fairseq.tree_insertion.parallel_search import InsertionLimits
-from tree_fairseq.tree_insertion.reranking import load_scorer
-from tree_fairseq.tree_insertion.sampled_search import SampledInsertionGenerator, Sampling
+from tree_fairseq.tree_insertion.sampled_search import SampledInsertionGenerator, Sampling, load_scorer
 from tree_fairseq.tree_insertion.search import InsertionGenerator, write_trace
 from tree_fairseq.tree_insertion.sequence_models import TreeSequenceModel
 from tree_fairseq.tree_insertion.sequence_search import LeftToRightGenerator, SequenceInsertionGenerator
@@ -228,8 +227,7 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
         temperature = cfg.insertion_temperature or 1.0
         sampling = Sampling(cfg.insertion_samples, temperature, cfg.seed, cfg.insertion_extra_steps)
         scorer = None if cfg.rerank_path is None else load_scorer(self, cfg.rerank_path)
-        weight = 1.0 if cfg.rerank_weight is None else cfg.rerank_weight
-        return SampledInsertionGenerator(models, self.target_dictionary, sampling, limits, keep_steps, scorer, weight)
+        return SampledInsertionGenerator(models, self.target_dictionary, sampling, limits, keep_steps, scorer)
 
     def _limits(self, models) -> InsertionLimits:
         nodes = self.cfg.max_nodes

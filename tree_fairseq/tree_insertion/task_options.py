@@ -60,11 +60,6 @@ class TreeInsertionConfig(ValidationAccuracyConfig, TranslationWithTreesConfig):
         "with --insertion-samples, checkpoint of a left-to-right model of the same data, which scores the trees in one "
         "pass (default: the probability of a trajectory is the score)",
     )
-    rerank_weight: Optional[float] = option(
-        None,
-        "with --rerank-path, the weight of its score, from 0 to 1; the rest is the weight of the trajectory's "
-        "log-probability (default: 1)",
-    )
     insertion_oracle: ChoiceEnum(list(ORACLES)) = option(
         "centrality", "oracle of the trajectories to learn from: central nodes first (the paper's), or the fewest steps"
     )
@@ -109,16 +104,12 @@ def sampler_of(cfg: TreeInsertionConfig, record: InsertionRecord) -> PartialTree
         )
     if not cfg.target_temperature > 0:
         raise InputError(f"--target-temperature is above 0, not {cfg.target_temperature}")
-    if cfg.partial_states < 1:
-        raise InputError(f"--partial-states is at least 1, not {cfg.partial_states}")
     distribution = TargetDistribution(cfg.target_distribution, cfg.target_temperature)
     return PartialTreeSampler(record.first_of(cfg.insertion_oracle), count, distribution, cfg.seed)
 
 
 def check_samples(cfg: TreeInsertionConfig) -> None:
     """Raises InputError about an option of generating several trees that is wrong."""
-    if cfg.insertion_samples < 1:
-        raise InputError(f"--insertion-samples is at least 1, not {cfg.insertion_samples}")
     given = {
         "--insertion-temperature": cfg.insertion_temperature,
         "--insertion-extra-steps": cfg.insertion_extra_steps,
@@ -127,11 +118,5 @@ def check_samples(cfg: TreeInsertionConfig) -> None:
     for flag, value in given.items():
         if value is not None and cfg.insertion_samples == 1:
             raise InputError(f"{flag} needs several trees to choose from; give --insertion-samples N, N above 1")
-    if cfg.rerank_weight is not None and cfg.rerank_path is None:
-        raise InputError("--rerank-weight needs --rerank-path, a checkpoint of a left-to-right model")
     if cfg.insertion_temperature is not None and not 0 < cfg.insertion_temperature < math.inf:
         raise InputError(f"--insertion-temperature is above 0, not {cfg.insertion_temperature}")
-    if cfg.insertion_extra_steps is not None and cfg.insertion_extra_steps < 0:
-        raise InputError(f"--insertion-extra-steps is at least 0, not {cfg.insertion_extra_steps}")
-    if cfg.rerank_weight is not None and not 0 <= cfg.rerank_weight <= 1:
-        raise InputError(f"--rerank-weight is from 0 to 1, not {cfg.rerank_weight}")
