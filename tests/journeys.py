@@ -9,20 +9,14 @@ from types import CodeType, FrameType
 from typing import Any, Callable
 
 PACKAGE = Path(__file__).resolve().parent.parent / "tree_fairseq"
-# They stand around the work and say nothing about it: nobody opens them to understand what happens to a line.
-AROUND = {
-    "support/logs.py", "support/progress.py", "support/python_versions.py", "data_bin/block_checksums.py",
-    "data_bin/checked_tokens.py", "nn/devices.py",
-}  # fmt: skip
 
 
 def files_executed(function: Callable[[], Any]) -> set[str]:
     """Calls a function and returns the files of the package whose functions ran, such as ``nn/tree_batch.py``.
 
-    Files :data:`AROUND` the work do not count. Only functions in this thread and this process count. Imports and the
-    bodies of classes do not: a file that is only imported does not count.
+    Only functions in this thread and this process count. Imports and the bodies of classes do not: a file that is only
+    imported does not count.
     """
-
     prefix = f"{PACKAGE}/"
     seen: set[CodeType] = set()
 
@@ -38,8 +32,7 @@ def files_executed(function: Callable[[], Any]) -> set[str]:
         sys.setprofile(earlier)
     # Only code of functions has this flag; the bodies of modules and classes lack it.
     functions = [code for code in seen if code.co_flags & inspect.CO_OPTIMIZED]
-    files = {code.co_filename[len(prefix) :] for code in functions if code.co_filename.startswith(prefix)}
-    return files - AROUND
+    return {code.co_filename[len(prefix) :] for code in functions if code.co_filename.startswith(prefix)}
 
 
 def folders_of(files: set[str]) -> set[str]:

@@ -31,8 +31,8 @@ from tree_fairseq.tree_positional.positions import TreePositions, TreePositionsC
 from tree_fairseq.tree_transformer.accumulation import AccumulationConfig, HierarchicalAccumulation
 from tree_fairseq.tree_transformer.tree_structure import TreeStructure
 from tree_fairseq.treeformer.chart import Chart, ChartConfig
-from tree_fairseq.trees.bracket import read_forest, read_spans
-from tree_fairseq.trees.spans import reduce_spans
+from tree_fairseq.trees.bracket import read_forest
+from tree_fairseq.trees.spans import read_spans, reduce_spans
 
 FIGURES = {
     "accumulation": ["speedup", "memory_saving"],

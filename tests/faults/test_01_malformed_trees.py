@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tree_fairseq import errors
-from tree_fairseq.trees.bracket import read_forest, read_spans
+from tree_fairseq.trees.bracket import read_forest
+from tree_fairseq.trees.spans import read_spans
 
 CASES = [
     ("(S (NP (NN dog))", errors.UnclosedTreeError, 1, "never closed"),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tree_fairseq.drawing.tree_pictures import tree_to_svg
-from tree_fairseq.trees.bracket import read_forest, read_spans, write_forest
-from tree_fairseq.trees.spans import decode, encode, reduce_spans
+from tree_fairseq.trees.bracket import read_forest, write_forest
+from tree_fairseq.trees.spans import decode, encode, read_spans, reduce_spans
 from tree_fairseq.trees.subwords import align_pieces, join_bpe, join_sentencepiece, join_words, split_words
 from tree_fairseq.trees.text import count_lines, read_lines, tokens
 from tree_fairseq.trees.tree import forest_leaves, tree_to_text

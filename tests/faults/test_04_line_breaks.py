@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tree_fairseq.errors import LineBreakError, UnsupportedCharacterError
-from tree_fairseq.trees.bracket import read_forest, read_spans, write_forest
+from tree_fairseq.trees.bracket import read_forest, write_forest
+from tree_fairseq.trees.spans import read_spans
 from tree_fairseq.trees.text import count_lines, read_lines
 from tree_fairseq.trees.tree import Tree
 

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 
 from tests.strategies import forests
 from tree_fairseq.errors import DiscontinuousTreeError, UnsupportedCharacterError
-from tree_fairseq.trees.bracket import read_forest, read_spans, write_forest
+from tree_fairseq.trees.bracket import read_forest, write_forest
+from tree_fairseq.trees.spans import read_spans
 from tree_fairseq.trees.text import tokens
 from tree_fairseq.trees.tree import Tree, forest_leaves
 

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.strategies import words
-from tree_fairseq.trees.bracket import escape, read_forest, read_spans, write_forest
-from tree_fairseq.trees.spans import decode, encode
+from tree_fairseq.trees.bracket import escape, read_forest, write_forest
+from tree_fairseq.trees.spans import decode, encode, read_spans
 from tree_fairseq.trees.tree import Tree, forest_leaves
 
 WORDS = [

@@ -24,9 +24,9 @@ from tree_fairseq.drawing.tree_pictures import tree_to_svg
 from tree_fairseq.errors import DepthLimitError
 from tree_fairseq.tasks.generating import bracketed_line
 from tree_fairseq.tree_positional.search import StructuralGenerator
-from tree_fairseq.trees.bracket import read_forest, read_spans, write_forest
+from tree_fairseq.trees.bracket import read_forest, write_forest
 from tree_fairseq.trees.notations import NOTATIONS, notation_named
-from tree_fairseq.trees.spans import decode, encode, reduce_spans, reduced_depth, unary_chains
+from tree_fairseq.trees.spans import decode, encode, read_spans, reduce_spans, reduced_depth, unary_chains
 from tree_fairseq.trees.subwords import align_pieces, join_words, split_words
 from tree_fairseq.trees.transforms import binarize, collapse_unary, strip_function_tags
 from tree_fairseq.trees.tree import Tree, check_preterminals, tree_to_text

@@ -11,9 +11,9 @@ from tree_fairseq.__main__ import COMMANDS, main
 from tree_fairseq.errors import InputError
 from tree_fairseq.parsing.input_lines import read_bracketed
 from tree_fairseq.parsing.pieces import splice_pieces
-from tree_fairseq.trees.bracket import read_forest, read_spans, write_forest
+from tree_fairseq.trees.bracket import read_forest, write_forest
 from tree_fairseq.trees.notations import NOTATIONS
-from tree_fairseq.trees.spans import decode, encode
+from tree_fairseq.trees.spans import decode, encode, read_spans
 from tree_fairseq.trees.subwords import align_pieces, join_bpe, join_sentencepiece, join_words, split_words
 from tree_fairseq.trees.text import decode_line
 from tree_fairseq.trees.tree import Tree, forest_leaves

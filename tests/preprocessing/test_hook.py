@@ -290,7 +290,6 @@ def test_a_finished_destination_is_refused_before_anything_is_read(corpus, tmp_p
         (("--dataset-impl", "huffman"), "--dataset-impl huffman"),
         (("--dataset-impl", "fasta"), "--dataset-impl fasta"),
         (("--only-source", "--tree-sides", "target"), "--only-source"),
-        (("--workers", "0"), "--workers"),
         (("--srcdict", "a", "--tgtdict", "b", "--joined-dictionary"), "--joined-dictionary"),
         (("--trainpref", ""), "--trainpref"),
         (("--trainpref", "", "--alignfile", "x", "--srcdict", "a", "--tgtdict", "b"), "--trainpref"),
@@ -396,7 +395,7 @@ def test_a_stopped_command_parses_what_is_missing_in_any_order(tmp_path, monkeyp
         raise RuntimeError("stopped")
 
     with monkeypatch.context() as patch, pytest.raises(RuntimeError, match="stopped"):
-        patch.setattr("tree_fairseq.data_bin.constituency_sides.relabel", stop)
+        patch.setattr("tree_fairseq.preprocessing.tree_files.relabel", stop)
         run_preprocess(*command, "--destdir", tmp_path / "bin", "--workers", 3)
     parsed = noted(tmp_path / "parsed.log")
     run_preprocess(*command, "--destdir", tmp_path / "bin", "--workers", 2)

@@ -15,8 +15,8 @@ from tree_fairseq.commands.check import check_folder
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.text_record import TextRecord
 from tree_fairseq.data_bin.token_files import load_dictionary, token_ids, token_words
+from tree_fairseq.parsing.pieces import learn_subwords
 from tree_fairseq.preprocessing import text_files
-from tree_fairseq.preprocessing.text_files import learn_model
 
 SOURCE = [
     "the small boat sinks near the lighthouse .",
@@ -120,7 +120,7 @@ def test_typed_text_has_the_tokens_of_the_folder(text, tmp_path, name, subwords)
 
 def test_ready_made_trees_are_split_by_a_given_model(text, tmp_path):
     codes = tmp_path / "codes"
-    learn_model([text / "train.en"], "bpe", 20, codes)
+    learn_subwords([text / "train.en"], "bpe", 20, codes)
     folder = preprocess(
         text, tmp_path / "bin", "--task", "tree_classification", "--input-format", "trees", "--bpe-codes", codes
     )
@@ -135,7 +135,7 @@ def test_ready_made_trees_are_split_by_a_given_model(text, tmp_path):
 def test_lines_that_are_split_already_stay_as_they_are(text, tmp_path):
     """The folder is byte for byte that of stock fairseq on the same pieces, beside tree.json and the model."""
     codes, pieces = tmp_path / "codes", tmp_path / "pieces"
-    learn_model([text / "train.en", text / "train.de"], "bpe", 30, codes)
+    learn_subwords([text / "train.en", text / "train.de"], "bpe", 30, codes)
     pieces.mkdir()
     from subword_nmt.apply_bpe import BPE as StockBpe
 
@@ -237,7 +237,7 @@ def test_a_killed_run_keeps_the_model_that_it_learned(text, tmp_path, monkeypatc
         with pytest.raises(KeyboardInterrupt):
             preprocess(text, tmp_path / "bin", *flags)
     assert not (tmp_path / "bin").exists()
-    monkeypatch.setattr(text_files, "learn_model", None)
+    monkeypatch.setattr(text_files, "learn_subwords", None)
     folder = preprocess(text, tmp_path / "bin", *flags)
     assert (folder / "subwords.codes").exists()
 

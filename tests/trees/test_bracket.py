@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from tests.strategies import any_trees, forests, plain_trees, words
 from tree_fairseq import errors
-from tree_fairseq.trees.bracket import escape, read_forest, read_spans, read_tree, unescape, write_forest
-from tree_fairseq.trees.spans import encode
+from tree_fairseq.trees.bracket import escape, read_forest, read_tree, unescape, write_forest
+from tree_fairseq.trees.spans import encode, read_spans
 from tree_fairseq.trees.text import tokens
 from tree_fairseq.trees.tree import Tree, forest_leaves
 

@@ -8,8 +8,8 @@ import pytest
 
 from tests.trees.inverses import debinarize
 from tree_fairseq.errors import UnsupportedCharacterError
-from tree_fairseq.trees.bracket import read_forest, read_spans, write_forest
-from tree_fairseq.trees.spans import decode, encode, reduce_spans
+from tree_fairseq.trees.bracket import read_forest, write_forest
+from tree_fairseq.trees.spans import decode, encode, read_spans, reduce_spans
 from tree_fairseq.trees.symbols import BINARIZATIONS, SymbolEncoding
 from tree_fairseq.trees.text import count_lines, read_lines, tokens
 from tree_fairseq.trees.transforms import binarize, collapse_unary

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -26,10 +27,10 @@ from tree_fairseq.errors import (
     UnlabelledExampleError,
 )
 from tree_fairseq.parsing.parsers import ParserOptions
-from tree_fairseq.parsing.pieces import SubwordModel, load_subword_model
+from tree_fairseq.parsing.pieces import SubwordModel
 from tree_fairseq.support.files import atomic_file
-from tree_fairseq.trees.bracket import read_spans
-from tree_fairseq.trees.spans import TreeSpans, decode, encode, reduce_spans
+from tree_fairseq.trees.bracket import write_forest
+from tree_fairseq.trees.spans import TreeSpans, decode, encode, read_spans, reduce_spans
 from tree_fairseq.trees.subwords import split_words
 from tree_fairseq.trees.text import read_lines, tokens
 from tree_fairseq.trees.transforms import binarize, collapse_unary
@@ -92,32 +93,6 @@ def put_symbols(tree: TreeSpans, parse: TreeSpans | None = None) -> TreeSpans:
 def split_tree(tree: TreeSpans, model: SubwordModel | None) -> TreeSpans:
     """Splits the words of a tree into subwords, if there is a model for that."""
     return tree if model is None else encode(split_words(decode(tree), model.split(tree.leaves)))
-
-
-@dataclass(frozen=True)
-class ClassTreeReader:
-    """Reads lines of a file of class trees as the trees that a model reads.
-
-    ``subword_model`` is the path of the model that splits words. ``parses`` are files of bracketed parses of the words
-    of all lines, whose labels become the symbols.
-    """
-
-    subword_model: str | None = None
-    parses: tuple[Path, ...] = ()
-
-    def __call__(self, line: str, path: Path, number: int) -> TreeSpans:
-        tree = read_class_tree(line, path, number, needs_class=False).tree
-        if self.parses:
-            tree = put_symbols(tree, read_spans(_lines_of(self.parses)[number - 1]))
-        return split_tree(tree, _subword_model(self.subword_model))
-
-
-@functools.lru_cache(maxsize=1)
-def _lines_of(paths: tuple[Path, ...]) -> list[str]:
-    return [line for path in paths for line in read_lines(path)]
-
-
-_subword_model = functools.lru_cache(maxsize=1)(load_subword_model)
 
 
 def binary_tree(tree: Tree) -> Tree:
@@ -298,3 +273,17 @@ def write_columns(columns: Iterable[tuple[str, str]], classes: Path | None, text
             for file, line in zip(files, lines):
                 if file:
                     file.write(f"{line}\n")
+
+
+def write_trees(path: Path, parses: Sequence[Path] | None, output: Path) -> None:
+    """Writes the trees of a file as a model reads them, one a line: with symbols in place of classes.
+
+    ``parses`` are files with the parses of the words of all lines, whose labels become the symbols.
+    """
+    parsed = None if parses is None else itertools.chain.from_iterable(map(read_lines, parses))
+    with atomic_file(output, sync=False) as file:
+        for number, line in enumerate(read_lines(path), start=1):
+            tree = read_class_tree(line, path, number, needs_class=False).tree
+            if parsed is not None:
+                tree = put_symbols(tree, read_spans(next(parsed)))
+            file.write(f"{write_forest(decode(tree))}\n")

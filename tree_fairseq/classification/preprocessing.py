@@ -1,17 +1,16 @@
 """The course of ``fairseq-preprocess`` with ``--task tree_classification`` or ``--task tree_sentence_classification``.
 
 The files of examples are read and checked first. Their texts and classes then take the places of a source and a target
-language: columns are cut into two files in the staging folder, and trees are encoded from the user's own file, with
-symbols instead of their classes.
+language: files in the staging folder have the classes, and the texts, or the trees with symbols in place of classes.
 """
 
 from __future__ import annotations
 
-import functools
+import dataclasses
 import logging
 from argparse import Namespace
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +19,11 @@ from fairseq.data import Dictionary
 from tree_fairseq.classification.examples import (
     NODE_SYMBOL,
     ClassCensus,
-    ClassTreeReader,
     read_examples,
     take_class_census,
     word_options,
     write_columns,
+    write_trees,
 )
 from tree_fairseq.classification.flags import FLAGS, given_classes, settled_arguments
 from tree_fairseq.classification.folder import (
@@ -37,259 +36,268 @@ from tree_fairseq.classification.folder import (
     ClassSplitRecord,
 )
 from tree_fairseq.classification.targets import UNLABELLED, NumberDictionary, class_order
-from tree_fairseq.data_bin.constituency_sides import TreeSide
 from tree_fairseq.data_bin.manifest import Manifest
-from tree_fairseq.data_bin.staging import PARSED, Staging, staging_path
+from tree_fairseq.data_bin.staging import PARSED, Staging, Work, staging_path
 from tree_fairseq.data_bin.token_files import found_impl, token_file_names, token_prefix
 from tree_fairseq.errors import DictionaryMismatchError, InputError, ParserError, UnknownClassError
 from tree_fairseq.parsing.corpus import parse_corpus
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.preprocessing.hook import Preprocessing, register_preprocessing
-from tree_fairseq.preprocessing.plan import Inputs, PreprocessPlan, Split, StockMain, sides_from_arguments
-from tree_fairseq.preprocessing.run import run_plan
-from tree_fairseq.preprocessing.text_options import model_within_trees, text_requests
-from tree_fairseq.support.processes import ProcessPool
+from tree_fairseq.preprocessing.plan import (
+    PreprocessPlan,
+    Split,
+    StockMain,
+    command_of,
+    make_plan,
+    splits_of,
+    start_manifest,
+    tree_sides_of,
+)
+from tree_fairseq.preprocessing.run import LOG, building, bytes_needed, write_folder
+from tree_fairseq.preprocessing.text_files import TextPlan, model_within_trees, text_requests
+from tree_fairseq.preprocessing.tree_files import Labels, TreeSide, known_labels
 from tree_fairseq.trees.subwords import SUBWORD_SUFFIX
-from tree_fairseq.trees.text import inspect_text, require_parallel
+from tree_fairseq.trees.text import TextInput, inspect_text, require_parallel
 
 logger = logging.getLogger(__name__)
 
 _FOLDER = "examples"
 
 
-@dataclass(frozen=True)
-class ClassTreeSide(TreeSide):
-    """A side of trees that were given with classes at their nodes and are read with symbols instead.
-
-    Attributes:
-        symbols: options of the parser that gives the symbols; None if all nodes have the same one
-        parses: files with the parses of each split's words, in order, once they are made
-    """
-
-    symbols: ParserOptions | None = None
-    parses: dict[str, tuple[Path, ...]] = field(default_factory=dict, compare=False)
-
-    def known_labels(self, cache: Path) -> tuple[list[str], list[str]]:
-        """Returns all symbols of trees, and those of them that can be directly above words."""
-        labels, tags = [], []
-        if self.symbols is not None:
-            labels, tags = TreeSide(self.side, self.lang, word_options(self.symbols)).known_labels(cache)
-        tags = sorted({*tags, NODE_SYMBOL})
-        pieces = [tag + SUBWORD_SUFFIX for tag in tags] if self.options.subword_model else []
-        return sorted({*labels, *tags, *pieces}), tags
-
-    def line_reader(self, split: str) -> ClassTreeReader:
-        return ClassTreeReader(self.options.subword_model, self.parses.get(split, ()))
-
-
 def preprocess_classification(args: Namespace, stock_main: StockMain) -> None:
     """Does the work of ``fairseq-preprocess`` with one of both tasks; errors name the user's own files."""
-    plan = ClassificationPlan.from_arguments(args)
+    args = settled_arguments(args)
+    own_files = {
+        str(staging_path(args.destdir) / _FOLDER / f"{split.name}.{kind}"): str(_file_of(args, split))
+        for split in splits_of(args)
+        for kind in (TEXT, CLASS, "words")
+    }
     try:
-        run_plan(plan, stock_main)
+        _preprocess(args, stock_main)
     except InputError as error:
-        own = plan.own_files.get(error.path, error.path)
+        own = own_files.get(error.path, error.path)
         raise (error.at(own) if own else error) from None
     except ParserError as error:
         # These errors have their place in the message.
         message = str(error)
-        for staged, own in plan.own_files.items():
+        for staged, own in own_files.items():
             message = message.replace(staged, own)
         raise type(error)(message) from None
 
 
-@dataclass(frozen=True)
-class ClassificationPlan(PreprocessPlan):
-    """The plan for examples and their classes."""
+def _preprocess(args: Namespace, stock_main: StockMain) -> None:
+    plan, text_options = _make_plan(args)
+    inputs = {(split.name, TEXT): inspect_text(_file_of(args, split)) for split in plan.splits}
+    for file in inputs.values():
+        require_parallel([file])
+    examples = Examples.read(args, plan.splits)
+    examples.log_counts()
+    identity = None if text_options is None else TreeSide("source", TEXT, text_options).record().identity
+    command = {**command_of(plan, inputs), "text_parser": identity}
+    staging = Staging(plan.destination, command, args.parse_cache)
+    if staging.publish_earlier():
+        return
+    manifest = start_manifest(plan)
+    record = _start_record(plan, examples, text_options, identity, manifest)
+    with building(staging, manifest, args.workers, bytes_needed(plan, inputs), log=LOG) as work:
+        texts = _write_texts(plan, examples, text_options, work)
+        if args.input_format == "trees":
+            plan = dataclasses.replace(plan, tree_sides=(_with_labels(plan.tree_sides[0], args, text_options, work),))
+        write_folder(plan, texts, work, stock_main, _class_dictionary(examples, work))
+        _check_trees(plan, manifest)
+        for split in plan.written_splits if examples.have_classes else ():
+            record.splits[split] = _split_record(split, examples, work.output)
 
-    sentence_separator = SEPARATOR
-    text_options: ParserOptions | None = None
-    """Those of the parser for new text in a folder of trees, if there is one."""
 
-    @classmethod
-    def from_arguments(cls, args: Namespace) -> ClassificationPlan:
-        """Makes the plan that arguments ask for."""
-        args = settled_arguments(args)
-        if args.input_format != "trees":
-            plan = PreprocessPlan.from_arguments(args)
-            return cls(args, plan.languages, plan.splits, plan.sides)
-        plan = PreprocessPlan.from_arguments(Namespace(**{**vars(args), "tree_parser": None}))
+def _file_of(args: Namespace, split: Split) -> Path:
+    return split.path("trees" if args.input_format == "trees" else "tsv")
+
+
+def _make_plan(args: Namespace) -> tuple[PreprocessPlan, ParserOptions | None]:
+    """Makes the plan, and returns the options of the parser for new text in a folder of trees, if there is one."""
+    texts = {"source": TEXT}
+    if args.input_format != "trees":
+        plan, text_options = make_plan(args, texts), None
+    else:
+        plan = make_plan(Namespace(**{**vars(args), "tree_parser": None}), texts)
         text_options = None
         if args.tree_parser not in (None, "brackets"):
-            [text] = sides_from_arguments(args, TEXT, CLASS)
+            [text] = tree_sides_of(args, TEXT, CLASS)
             # The words of trees are whole; so are those of new text until its tree is made.
             text_options = text.options.replace(subwords="none", subword_model=None)
-        request = text_requests(args, {"source": TEXT}).get("source")
-        model = model_within_trees(request) or args.tree_subword_model
+        model = model_within_trees(text_requests(args, texts).get("source")) or args.tree_subword_model
         brackets = ParserOptions("brackets", lang=args.tree_lang, subword_model=model)
-        side = ClassTreeSide("source", TEXT, brackets, text_options if args.node_symbols == "parser" else None)
-        return cls(args, plan.languages, plan.splits, (side,), text_options=text_options)
+        plan = dataclasses.replace(
+            plan, tree_sides=(TreeSide("source", TEXT, brackets),), text=TextPlan.of(plan.args, texts, {TEXT: brackets})
+        )
+    return dataclasses.replace(plan, args=args, text=dataclasses.replace(plan.text, separator=SEPARATOR)), text_options
+
+
+@dataclass(frozen=True)
+class Examples:
+    """The checked examples of a command.
+
+    Attributes:
+        census: counts of every split
+        classes: the classes, or the characters of numbers, in the order of their dictionary
+    """
+
+    args: Namespace
+    splits: tuple[Split, ...]
+    census: dict[str, ClassCensus]
+    classes: list[str]
+
+    @classmethod
+    def read(cls, args: Namespace, splits: tuple[Split, ...]) -> Examples:
+        """Reads and checks the files of all splits; the classes are those that the user gives, or those of train."""
+        known, census = _given_classes(args), dict[str, ClassCensus]()
+        for split in splits:
+            path, has_classes = _file_of(args, split), not args.only_source
+            census[split.name] = take_class_census(path, args.input_format, known, has_classes, args.regression)
+            if known is None and has_classes:
+                known = sorted(census["train"].classes, key=class_order)
+        if args.regression:
+            known = NumberDictionary.of_characters().symbols[Dictionary().nspecial :]
+        return cls(args, splits, census, known or [])
 
     @property
-    def text_languages(self) -> dict[str, str]:
-        """The texts; classes are names."""
-        return {"source": TEXT}
-
-    @property
-    def has_trees(self) -> bool:
-        """Whether the examples are bracketed trees."""
-        return self.args.input_format == "trees"
-
-    @property
-    def has_classes(self) -> bool:
+    def have_classes(self) -> bool:
         """Whether the classes of the examples are read."""
         return not self.args.only_source
 
-    def _file(self, split: Split) -> Path:
-        return split.path("trees" if self.has_trees else "tsv")
-
-    @functools.cached_property
-    def census(self) -> dict[str, ClassCensus]:
-        """Counts of every split, whose lines are all checked."""
-        known = self._given_classes()
-        found: dict[str, ClassCensus] = {}
-        for split in self.splits:
-            found[split.name] = take_class_census(
-                self._file(split), self.args.input_format, known, self.has_classes, self.args.regression
-            )
-            if known is None and self.has_classes:
-                known = found["train"].classes
-        return found
-
-    @functools.cached_property
-    def classes(self) -> list[str]:
-        """The classes, or the characters of numbers, in the order of their dictionary."""
-        if self.args.regression:
-            return NumberDictionary.of_characters().symbols[Dictionary().nspecial :]
-        given = self._given_classes()
-        return sorted(self.census["train"].classes, key=class_order) if given is None else given
-
-    def _given_classes(self) -> list[str] | None:
-        """Returns the classes that the user gives; None if they are those of train."""
-        if self.args.regression:
-            return []
-        if self.args.tgtdict and self.has_classes:
-            dictionary = Dictionary.load(self.args.tgtdict)
-            names = dictionary.symbols[dictionary.nspecial :]
-            if UNLABELLED in names:
-                problem = f"{UNLABELLED} marks nodes without a class, and here it is a class"
-                raise UnknownClassError(problem, self.args.tgtdict)
-            return names
-        return given_classes(self.args)
-
-    def inspect(self) -> Inputs:
-        """Reads all files of examples, which are listed under the language of the texts."""
-        inputs = {(split.name, TEXT): inspect_text(self._file(split)) for split in self.splits}
-        for file in inputs.values():
-            require_parallel([file])
-        for split, census in self.census.items():
-            if self.has_classes:
-                self._log_counts(split, census)
-        return inputs
-
-    def _log_counts(self, split: str, census: ClassCensus) -> None:
-        if self.args.regression:
-            logger.info("[classes] %s: %d examples with numbers", split, census.lines)
-            return
-        counts = ", ".join(f"{name} ({census.of_examples[name]})" for name in self.classes)
-        logger.info("[classes] %s: %d examples: %s", split, census.lines, counts)
-        if self.has_trees:
-            nodes, unlabelled = sum(census.counts.values()), census.counts[UNLABELLED]
-            logger.info("[classes] %s: %d nodes, %d of them without a class", split, nodes, unlabelled)
-        if split == "train" and (absent := [name for name in self.classes if not census.of_examples[name]]):
-            logger.warning("[classes] no training example has the class %s", ", ".join(absent))
-
-    def command(self, inputs: Inputs) -> dict[str, Any]:
-        """Returns all that decides what the files will be."""
-        return {**super().command(inputs), "text_parser": self._text_identity()}
-
-    def _text_identity(self) -> dict[str, Any] | None:
-        return None if self.text_options is None else TreeSide("source", TEXT, self.text_options).record().identity
-
-    def begin(self, manifest: Manifest) -> None:
-        """Makes the record of classes, or extends that of the folder."""
-        record = ClassificationRecord(
-            input_format=self.args.input_format,
-            node_labels=self.has_trees,
-            node_symbols=self.args.node_symbols,
-            binarize=self.has_trees and next(iter(self.census.values())).is_binary,
-            text_parser=None if self.text_options is None else self.text_options.to_json(),
-            text_identity=self._text_identity(),
-            regression=self.args.regression,
-        )
-        old = manifest.section(ClassificationRecord)
-        manifest.keep_splits(old, record, self.written_splits, record.contents)
-        if record.splits:
-            record.binarize = old.binarize
-            if record.text_parser is None:
-                record.text_parser, record.text_identity = old.text_parser, old.text_identity
-        manifest.set_section(record)
-
-    def stage(self, inputs: Inputs, staging: Staging, pool: ProcessPool) -> Inputs:
-        """Writes classes, and texts unless they are trees, as files; parses the words of trees that need symbols."""
-        folder, staged = staging.folder(_FOLDER), {}
-        for split in self.splits:
-            files = {lang: folder / f"{split.name}.{lang}" for lang in self.languages}
-            if not self.has_trees:
-                write_columns(self._columns(split), files.get(CLASS), files[TEXT])
-            else:
-                del files[TEXT]
-                staged[split.name, TEXT] = inputs[split.name, TEXT]
-                words = folder / f"{split.name}.words" if self.args.node_symbols == "parser" else None
-                write_columns(self.census[split.name].columns, files.get(CLASS), words)
-                if words is not None:
-                    parsed, options = staging.folder(f"{PARSED}/{words.name}"), word_options(self.text_options)
-                    summary = parse_corpus(
-                        words, parsed, options, pool=pool, cache=staging.parse_cache, ranks=staging.ranks
-                    )
-                    self.sides[0].parses[split.name] = tuple(map(Path, summary.shards))
-            staged.update({(split.name, lang): inspect_text(path) for lang, path in files.items()})
-        return staged
-
-    def _columns(self, split: Split) -> Iterator[tuple[str, str]]:
-        examples = read_examples(self._file(split), self.args.input_format, self.has_classes, self.args.regression)
+    def columns(self, split: Split) -> Iterator[tuple[str, str]]:
+        """Yields the classes and the text of each example."""
+        if self.args.input_format == "trees":
+            return iter(self.census[split.name].columns)
+        path = _file_of(self.args, split)
+        examples = read_examples(path, self.args.input_format, self.have_classes, self.args.regression)
         return ((" ".join(example.classes), example.text) for example in examples)
 
-    def own_dictionaries(self, staging: Staging) -> dict[str, Any]:
-        """Writes the dictionary of classes, which fairseq would sort by frequency, or that of numbers."""
-        if (self.args.tgtdict and not self.args.regression) or not self.has_classes:
-            return {}
-        dictionary = Dictionary()
-        for name in self.classes:
-            dictionary.add_symbol(name, 1 if self.args.regression else self.census["train"].counts[name])
-        path = staging.folder(_FOLDER) / f"dict.{CLASS}.txt"
-        dictionary.save(str(path))
-        return {"tgtdict": str(path)}
+    def log_counts(self) -> None:
+        """Logs how many examples each class has."""
+        for split, census in self.census.items() if self.have_classes else ():
+            if self.args.regression:
+                logger.info("[classes] %s: %d examples with numbers", split, census.lines)
+                continue
+            counts = ", ".join(f"{name} ({census.of_examples[name]})" for name in self.classes)
+            logger.info("[classes] %s: %d examples: %s", split, census.lines, counts)
+            if self.args.input_format == "trees":
+                nodes, unlabelled = sum(census.counts.values()), census.counts[UNLABELLED]
+                logger.info("[classes] %s: %d nodes, %d of them without a class", split, nodes, unlabelled)
+            absent = [name for name in self.classes if not census.of_examples[name]]
+            if split == "train" and absent:
+                logger.warning("[classes] no training example has the class %s", ", ".join(absent))
 
-    def enter(self, manifest: Manifest, output: Path, pool: ProcessPool) -> None:
-        """Enters the classes of the written splits."""
-        for split in self.splits if self.written_splits and self.sides else ():
-            trees, file = manifest.split(TEXT, split.name), self._file(split)
-            if trees.failed:
-                logger.warning("[classes] %s: lines with a flat tree: %s", file, ", ".join(map(str, trees.failed)))
-            if trees.unknown_labels and self.has_trees:
-                # All symbols are known beforehand, and by them pieces of words are recognised.
-                raise DictionaryMismatchError(
-                    f"the label dictionary beside {self.args.srcdict} lacks the symbols of {trees.unknown_labels} "
-                    f"nodes of {file}: it was made for other trees. Give the dictionaries of a folder that was "
-                    "preprocessed in the same way"
-                )
-        for split in self.written_splits if self.has_classes else ():
-            prefix, census = token_prefix(split, TEXT, CLASS, CLASS), self.census[split]
-            unlabelled = 0 if self.args.regression else census.counts[UNLABELLED]
-            files = token_file_names(output / prefix, found_impl(output / prefix))
-            record = ClassSplitRecord(prefix, census.lines, sum(census.counts.values()), unlabelled, files)
-            manifest.section(ClassificationRecord).splits[split] = record
 
-    @property
-    def own_files(self) -> dict[str, str]:
-        """The user's file from which each file in the staging folder is made."""
-        folder = staging_path(self.args.destdir) / _FOLDER
-        return {
-            str(folder / f"{split.name}.{kind}"): str(self._file(split))
-            for split in self.splits
-            for kind in (TEXT, CLASS, "words")
-        }
+def _given_classes(args: Namespace) -> list[str] | None:
+    """The classes that the user gives; None if they are those of train."""
+    if args.regression:
+        return []
+    if args.tgtdict and not args.only_source:
+        dictionary = Dictionary.load(args.tgtdict)
+        names = dictionary.symbols[dictionary.nspecial :]
+        if UNLABELLED in names:
+            problem = f"{UNLABELLED} marks nodes without a class, and here it is a class"
+            raise UnknownClassError(problem, args.tgtdict)
+        return names
+    return given_classes(args)
+
+
+def _start_record(
+    plan: PreprocessPlan,
+    examples: Examples,
+    text_options: ParserOptions | None,
+    identity: dict[str, Any] | None,
+    manifest: Manifest,
+) -> ClassificationRecord:
+    """Enters the record of classes, or extends that of the folder."""
+    has_trees = plan.args.input_format == "trees"
+    record = ClassificationRecord(
+        input_format=plan.args.input_format,
+        node_labels=has_trees,
+        node_symbols=plan.args.node_symbols,
+        binarize=has_trees and next(iter(examples.census.values())).is_binary,
+        text_parser=None if text_options is None else text_options.to_json(),
+        text_identity=identity,
+        regression=plan.args.regression,
+    )
+    old = manifest.section(ClassificationRecord)
+    manifest.keep_splits(old, record, plan.written_splits, record.contents)
+    if record.splits:
+        record.binarize = old.binarize
+        if record.text_parser is None:
+            record.text_parser, record.text_identity = old.text_parser, old.text_identity
+    manifest.set_section(record)
+    return record
+
+
+def _write_texts(
+    plan: PreprocessPlan, examples: Examples, text_options: ParserOptions | None, work: Work
+) -> dict[tuple[str, str], TextInput]:
+    """Writes the classes, and the texts or the trees that a model reads, as files, one for each split and side."""
+    folder, staged = work.staging.folder(_FOLDER), {}
+    for split in plan.splits:
+        files = {lang: folder / f"{split.name}.{lang}" for lang in plan.languages}
+        if plan.args.input_format != "trees":
+            write_columns(examples.columns(split), files.get(CLASS), files[TEXT])
+        else:
+            words = folder / f"{split.name}.words" if plan.args.node_symbols == "parser" else None
+            write_columns(examples.columns(split), files.get(CLASS), words)
+            parses = None if words is None else _parse(words, word_options(text_options), work)
+            write_trees(_file_of(plan.args, split), parses, files[TEXT])
+        staged.update({(split.name, lang): inspect_text(path) for lang, path in files.items()})
+    return staged
+
+
+def _parse(words: Path, options: ParserOptions, work: Work) -> list[Path]:
+    """Parses the words of given trees, and returns the files of the parses."""
+    folder = work.staging.folder(f"{PARSED}/{words.name}")
+    return parse_corpus(words, folder, options, pool=work.pool, cache=work.staging.parse_cache).shards
+
+
+def _with_labels(side: TreeSide, args: Namespace, text_options: ParserOptions | None, work: Work) -> TreeSide:
+    """The side of trees that were given with classes at their nodes, with the symbols that replace these."""
+    labels: Labels = ((), ())
+    if args.node_symbols == "parser":
+        labels = known_labels(word_options(text_options), work.staging.parse_cache)
+    tags = sorted({*labels[1], NODE_SYMBOL})
+    pieces = [tag + SUBWORD_SUFFIX for tag in tags] if side.options.subword_model else []
+    return dataclasses.replace(side, labels=(sorted({*labels[0], *tags, *pieces}), tags))
+
+
+def _class_dictionary(examples: Examples, work: Work) -> dict[str, str]:
+    """Writes the dictionary of classes, which fairseq would sort by frequency, or that of numbers, if none is given."""
+    args = examples.args
+    if (args.tgtdict and not args.regression) or not examples.have_classes:
+        return {}
+    dictionary = Dictionary()
+    for name in examples.classes:
+        dictionary.add_symbol(name, 1 if args.regression else examples.census["train"].counts[name])
+    path = work.staging.folder(_FOLDER) / f"dict.{CLASS}.txt"
+    dictionary.save(str(path))
+    return {"tgtdict": str(path)}
+
+
+def _check_trees(plan: PreprocessPlan, manifest: Manifest) -> None:
+    """Logs which lines have flat trees; raises DictionaryMismatchError for symbols that the dictionary lacks."""
+    for split in plan.splits if plan.written_splits and plan.tree_sides else ():
+        trees, file = manifest.split(TEXT, split.name), _file_of(plan.args, split)
+        if trees.failed:
+            logger.warning("[classes] %s: lines with a flat tree: %s", file, ", ".join(map(str, trees.failed)))
+        if trees.unknown_labels and plan.args.input_format == "trees":
+            # All symbols are known beforehand, and by them pieces of words are recognised.
+            raise DictionaryMismatchError(
+                f"the label dictionary beside {plan.args.srcdict} lacks the symbols of {trees.unknown_labels} "
+                f"nodes of {file}: it was made for other trees. Give the dictionaries of a folder that was "
+                "preprocessed in the same way"
+            )
+
+
+def _split_record(split: str, examples: Examples, output: Path) -> ClassSplitRecord:
+    prefix, census = token_prefix(split, TEXT, CLASS, CLASS), examples.census[split]
+    unlabelled = 0 if examples.args.regression else census.counts[UNLABELLED]
+    files = token_file_names(output / prefix, found_impl(output / prefix))
+    return ClassSplitRecord(prefix, census.lines, sum(census.counts.values()), unlabelled, files)
 
 
 register_preprocessing(

@@ -14,19 +14,17 @@ import os
 import re
 import sys
 from argparse import Namespace
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fairseq.data.data_utils import infer_language_pair
 
 import tree_fairseq
-from tree_fairseq.data_bin.constituency_sides import TreeSide, make_label_dictionary, start_sides, write_side
 from tree_fairseq.data_bin.kinds import registered_kinds
 from tree_fairseq.data_bin.manifest import FileRecord, Manifest
-from tree_fairseq.data_bin.staging import Staging, clear_published
+from tree_fairseq.data_bin.staging import Staging, Work, clear_published
 from tree_fairseq.data_bin.token_files import (
     found_impl,
     load_dictionary,
@@ -38,131 +36,133 @@ from tree_fairseq.data_bin.token_files import (
 from tree_fairseq.data_bin.tree_store import label_dictionary_name
 from tree_fairseq.errors import DestinationExistsError, InputError, MissingTreesError, TreeFairseqError
 from tree_fairseq.preprocessing.hook import add_tree_arguments
-from tree_fairseq.preprocessing.plan import Inputs, PreprocessPlan, Split, sides_from_arguments, splits_from_arguments
-from tree_fairseq.preprocessing.run import LEAVES, build_folder, bytes_needed, encode_side
+from tree_fairseq.preprocessing.plan import Inputs, Split, splits_of, tree_sides_of
+from tree_fairseq.preprocessing.run import LEAVES, building, bytes_of_trees, encode_side
+from tree_fairseq.preprocessing.text_files import TextPlan
+from tree_fairseq.preprocessing.tree_files import TreeSide, make_label_dictionary, start_sides, write_side
 from tree_fairseq.support.error_reports import failed
-from tree_fairseq.support.processes import ProcessPool
-from tree_fairseq.trees.text import inspect_text
+from tree_fairseq.trees.text import TextInput, inspect_text
 
 
 @dataclass(frozen=True)
-class AnnotatePlan(PreprocessPlan):
-    """The plan of this command; ``without_trees`` names the splits without trees of each language that gets some."""
+class Pending:
+    """The token files (``tokens``, without extension) of a split of a side that gets trees."""
 
-    without_trees: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    side: TreeSide
+    split: str
+    tokens: Path
 
-    @classmethod
-    def from_arguments(cls, args: Namespace) -> AnnotatePlan:
-        """Checks the arguments against the folder and makes a plan of them."""
-        folder = Path(args.destdir)
-        source_lang, target_lang = args.source_lang, args.target_lang = _languages(folder, args)
-        sides = sides_from_arguments(args, source_lang, target_lang)
-        manifest = Manifest.to_extend(folder, source_lang, target_lang)
-        for kind in registered_kinds():
-            kind.refuse_trees(folder, manifest)
-        given = (*splits_from_arguments(args), *map(_named_split, args.split))
-        splits: dict[str, list[str]] = {}
-        for side in sides:
-            done = manifest.sides[side.lang].splits if side.lang in manifest.sides else {}
-            found = _splits_of(folder, source_lang, target_lang, side.lang)
-            if not found:
-                raise MissingTreesError(f"{folder} has no token files of {side.lang} ({source_lang}-{target_lang})")
-            splits[side.lang] = [split for split in found if split not in done]
-            if unknown := sorted({split.name for split in given} - set(found)):
-                raise InputError(f"{folder} has no split {', '.join(unknown)}, for which a text was given")
-        if not any(splits.values()):
-            raise DestinationExistsError(f"all splits of {folder} have trees already")
-        pair = (source_lang, target_lang)
-        languages = tuple(lang for lang in pair if lang and (folder / f"dict.{lang}.txt").exists())
-        return cls(args, languages, given, sides, (), splits)
 
-    @property
-    def written_splits(self) -> list[str]:
-        return sorted({split for splits in self.without_trees.values() for split in splits})
-
-    def splits_of(self, lang: str) -> Sequence[str]:
-        return self.without_trees[lang]
-
-    def needs_leaves(self, side: TreeSide) -> bool:
-        # They are compared with the token files.
-        return not side.leaves_are_tokens
-
-    def reused_labels(self, lang: str) -> Path | None:
-        path = self.destination / label_dictionary_name(lang)
-        return path if path.exists() else None
-
-    def start_manifest(self) -> Manifest:
-        manifest = Manifest.to_extend(self.destination, self.args.source_lang, self.args.target_lang)
-        start_sides(manifest, self.sides, self.without_trees)
-        self.text.begin(manifest, [])
-        return manifest
-
-    def _pending(self, *sides: TreeSide) -> Iterator[tuple[TreeSide, str, Path]]:
-        """Yields side, name and token files (without extension) of the splits that get trees, of some or all sides."""
-        for side in sides or self.sides:
-            for split in self.without_trees[side.lang]:
-                name = token_prefix(split, self.args.source_lang, self.args.target_lang, side.lang)
-                yield side, split, self.destination / name
-
-    def command(self, inputs: Inputs) -> dict[str, Any]:
-        names = [name for _, _, tokens in self._pending() for name in token_file_names(tokens, found_impl(tokens))]
-        names += [f"dict.{side.lang}.txt" for side in self.sides]
-        return {
-            "command": "tree_fairseq.commands.annotate",
-            "sides": {
-                side.lang: {"options": side.options.to_json(), "identity": side.record().identity}
-                for side in self.sides
-            },
-            "splits": {lang: list(splits) for lang, splits in self.without_trees.items()},
-            "texts": {f"{split}.{lang}": text.sha256 for (split, lang), text in sorted(inputs.items())},
-            "tokens": {name: FileRecord.of(self.destination / name).sha256 for name in sorted(names)},
-        }
-
-    def inspect(self) -> Inputs:
-        """Reads the texts that were given, by split and language, and compares them with their token files."""
-        texts = {(split.name, side.lang): split.path(side.lang) for side in self.sides for split in self.splits}
-        inputs = {key: inspect_text(path) for key, path in texts.items()}
-        for side, split, tokens in self._pending():
-            text = inputs.get((split, side.lang))
-            if text is not None and side.leaves_are_tokens:
-                require_same_tokens(text.path, tokens, load_dictionary(self.destination, side.lang))
-            if text is None and side.options.name == "brackets":
-                raise MissingTreesError(
-                    f"--tree-parser brackets needs the trees of {split} for {side.lang}: "
-                    f"give --trainpref, --validpref, --testpref or --split {split}=PREFIX"
-                )
-        return inputs
-
-    def stage(self, inputs: Inputs, staging: Staging, pool: ProcessPool) -> Inputs:
-        """Writes the words of the token files for the splits without a given text."""
-        staged = dict(inputs)
-        for side, split, tokens in self._pending():
-            if (split, side.lang) not in inputs:
-                path = staging.folder("texts") / f"{split}.{side.lang}"
-                with open(path, "w", encoding="utf-8", newline="\n") as file:
-                    for words in token_words(tokens, load_dictionary(self.destination, side.lang)):
-                        file.write(" ".join(words) + "\n")
-                staged[split, side.lang] = inspect_text(path)
-        return staged
-
-    def build(self, inputs: Inputs, manifest: Manifest, staging: Staging, output: Path, pool: ProcessPool) -> None:
-        """Writes the tree files and label dictionaries to ``output``, and enters everything into the manifest."""
-        inputs = self.stage(inputs, staging, pool)
+def annotate(args: Namespace) -> None:
+    """Does the work of the command, given its arguments."""
+    folder = Path(args.destdir)
+    clear_published(folder)
+    source_lang, target_lang = args.source_lang, args.target_lang = _languages(folder, args)
+    sides = tree_sides_of(args, source_lang, target_lang)
+    given = (*splits_of(args), *map(_named_split, args.split))
+    pending = _without_trees(folder, Manifest.to_extend(folder, source_lang, target_lang), sides, given)
+    inputs = _inspect(pending, {(split.name, side.lang): split.path(side.lang) for side in sides for split in given})
+    staging = Staging(folder, _command(folder, sides, pending, inputs), args.parse_cache)
+    if staging.publish_earlier():
+        return
+    manifest = Manifest.to_extend(folder, source_lang, target_lang)
+    start_sides(manifest, sides, {side.lang: [each.split for each in pending if each.side is side] for side in sides})
+    languages = {"source": source_lang} if target_lang is None else {"source": source_lang, "target": target_lang}
+    text = TextPlan.of(args, languages, {side.lang: side.options for side in sides})
+    text.begin(manifest, [])
+    size = sum(path.stat().st_size for path in folder.glob("*.bin"))
+    with building(staging, manifest, args.workers, bytes_of_trees(size, is_bracketed=False)) as work:
+        texts = {**inputs, **_write_words(folder, pending, inputs, work)}
         # A language may lack the token files of a split.
-        pair = self.args.source_lang, self.args.target_lang
-        found = [_splits_of(self.destination, *pair, lang) for lang in self.languages]
-        manifest.enter_tokens(self.destination, self.languages, sorted(set(self.written_splits).intersection(*found)))
-        for side in self.sides:
-            trees = encode_side(self, side, manifest, inputs, staging, output, pool)
-            for _, split, tokens in self._pending(side) if self.needs_leaves(side) else ():
-                leaves = staging.folder(LEAVES) / f"{split}.{side.lang}"
-                try:
-                    require_same_tokens(leaves, tokens, load_dictionary(self.destination, side.lang))
-                except InputError as error:
-                    raise error.at(path=inputs[split, side.lang].path) from None
-            labels = make_label_dictionary(side, trees, self.reused_labels(side.lang), staging.parse_cache)
-            write_side(manifest, side, trees, labels, output, self.destination)
-        self.text.enter(manifest, staging, output)
+        languages = [lang for lang in (source_lang, target_lang) if lang and (folder / f"dict.{lang}.txt").exists()]
+        found = [_splits_in(folder, source_lang, target_lang, lang) for lang in languages]
+        manifest.enter_tokens(folder, languages, sorted({each.split for each in pending}.intersection(*found)))
+        for side in sides:
+            own = [each for each in pending if each.side is side]
+            _write_trees(folder, side, own, {each.split: texts[each.split, side.lang] for each in own}, work)
+        text.enter(work)
+
+
+def _without_trees(
+    folder: Path, manifest: Manifest, sides: Sequence[TreeSide], given: Sequence[Split]
+) -> list[Pending]:
+    """The splits of all sides that get trees; raises an error if there are none, or one that was given is missing."""
+    for kind in registered_kinds():
+        kind.refuse_trees(folder, manifest)
+    pending = []
+    for side in sides:
+        done = manifest.sides[side.lang].splits if side.lang in manifest.sides else {}
+        pair = manifest.source_lang, manifest.target_lang
+        found = _splits_in(folder, *pair, side.lang)
+        if not found:
+            raise MissingTreesError(f"{folder} has no token files of {side.lang} ({pair[0]}-{pair[1]})")
+        pending += [
+            Pending(side, split, folder / token_prefix(split, *pair, side.lang)) for split in found if split not in done
+        ]
+        if unknown := sorted({split.name for split in given} - set(found)):
+            raise InputError(f"{folder} has no split {', '.join(unknown)}, for which a text was given")
+    if not pending:
+        raise DestinationExistsError(f"all splits of {folder} have trees already")
+    return pending
+
+
+def _inspect(pending: Sequence[Pending], given: Mapping[tuple[str, str], Path]) -> Inputs:
+    """Reads the texts that were given, by split and language, and compares them with their token files."""
+    inputs = {key: inspect_text(path) for key, path in given.items()}
+    for each in pending:
+        side, text = each.side, inputs.get((each.split, each.side.lang))
+        if text is not None and side.leaves_are_tokens:
+            require_same_tokens(text.path, each.tokens, load_dictionary(each.tokens.parent, side.lang))
+        if text is None and side.options.name == "brackets":
+            raise MissingTreesError(
+                f"--tree-parser brackets needs the trees of {each.split} for {side.lang}: "
+                f"give --trainpref, --validpref, --testpref or --split {each.split}=PREFIX"
+            )
+    return inputs
+
+
+def _command(folder: Path, sides: Sequence[TreeSide], pending: Sequence[Pending], inputs: Inputs) -> dict[str, Any]:
+    """All that decides what the files will be."""
+    names = [name for each in pending for name in token_file_names(each.tokens, found_impl(each.tokens))]
+    names += [f"dict.{side.lang}.txt" for side in sides]
+    return {
+        "command": "tree_fairseq.commands.annotate",
+        "sides": {side.lang: {"options": side.options.to_json(), "identity": side.record().identity} for side in sides},
+        "splits": {side.lang: [each.split for each in pending if each.side is side] for side in sides},
+        "texts": {f"{split}.{lang}": text.sha256 for (split, lang), text in sorted(inputs.items())},
+        "tokens": {name: FileRecord.of(folder / name).sha256 for name in sorted(names)},
+    }
+
+
+def _write_words(folder: Path, pending: Sequence[Pending], inputs: Inputs, work: Work) -> Inputs:
+    """Writes the words of the token files for the splits without a given text."""
+    written = {}
+    for each in pending:
+        key = each.split, each.side.lang
+        if key not in inputs:
+            path = work.staging.folder("texts") / ".".join(key)
+            with open(path, "w", encoding="utf-8", newline="\n") as file:
+                for words in token_words(each.tokens, load_dictionary(folder, each.side.lang)):
+                    file.write(" ".join(words) + "\n")
+            written[key] = inspect_text(path)
+    return written
+
+
+def _write_trees(
+    folder: Path, side: TreeSide, pending: Sequence[Pending], texts: Mapping[str, TextInput], work: Work
+) -> None:
+    """Writes the tree files and the label dictionary of a side."""
+    needs_leaves = not side.leaves_are_tokens  # they are compared with the token files
+    trees = encode_side(side, texts, work, texts, needs_leaves)
+    for each in pending if needs_leaves else ():
+        leaves = work.staging.folder(LEAVES) / f"{each.split}.{side.lang}"
+        try:
+            require_same_tokens(leaves, each.tokens, load_dictionary(folder, side.lang))
+        except InputError as error:
+            raise error.at(path=texts[each.split].path) from None
+    reused = folder / label_dictionary_name(side.lang)
+    labels = make_label_dictionary(side, trees, reused if reused.exists() else None, work.staging.parse_cache)
+    write_side(work, side, trees, labels, folder)
 
 
 def _languages(folder: Path, args: Namespace) -> tuple[str, str | None]:
@@ -177,7 +177,7 @@ def _languages(folder: Path, args: Namespace) -> tuple[str, str | None]:
     return source_lang, None if target_lang == "None" else target_lang
 
 
-def _splits_of(folder: Path, source_lang: str, target_lang: str | None, lang: str) -> list[str]:
+def _splits_in(folder: Path, source_lang: str, target_lang: str | None, lang: str) -> list[str]:
     """Returns the names of the splits that have token files of a language, train first."""
     pattern = re.compile(re.escape(token_prefix("", source_lang, target_lang, lang)) + r"(\.idx)?")
     parts = (path.name.partition(".") for path in folder.iterdir())
@@ -217,11 +217,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.basicConfig(format="%(asctime)s | %(levelname)s | %(name)s | %(message)s", level=logging.INFO)
     try:
         tree_fairseq.register()
-        clear_published(args.destdir)
-        plan = AnnotatePlan.from_arguments(args)
-        inputs = plan.inspect()
-        size = sum(path.stat().st_size for path in plan.destination.glob("*.bin"))
-        build_folder(plan, inputs, bytes_needed(size, is_bracketed=False), partial(plan.build, inputs))
+        annotate(args)
     except (TreeFairseqError, OSError) as error:
         return failed(error)
     return 0

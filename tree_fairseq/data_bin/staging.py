@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import hashlib
 import json
 import logging
 import os
@@ -21,19 +20,20 @@ import shutil
 import tempfile
 import uuid
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.errors import DestinationExistsError
 from tree_fairseq.parsing.cache import FILE_NAME
-from tree_fairseq.parsing.ranks import LeadingRank
 from tree_fairseq.support.files import force_to_disk, is_part, read_json, write_json
+from tree_fairseq.support.processes import ProcessPool
 
 logger = logging.getLogger(__name__)
 
 PARSE_CACHE = "parse-cache"
 PARSED = "parsed"
-RANKS = "ranks"
 _RECORD = "command.json"
 _READY = "READY.json"
 _LOCK = "lock"
@@ -85,10 +85,8 @@ def _unpublished(path: Path, ready: dict[str, Any]) -> bool:
 class Staging:
     """The staging folder of one destination, which one process uses at a time.
 
-    ``command`` is the work and its input, for JSON: equal commands give equal files. ``ranks`` help to parse.
+    ``command`` is the work and its input, for JSON: equal commands give equal files.
     """
-
-    ranks: LeadingRank | None = None
 
     def __init__(self, destination: str | os.PathLike, command: dict[str, Any], parse_cache: str | None = None):
         self.destination = Path(os.path.realpath(destination))
@@ -159,15 +157,23 @@ class Staging:
                 path.unlink()
 
     @property
-    def command_digest(self) -> str:
-        """A name for the command: equal commands have the same."""
-        return hashlib.sha256(json.dumps(self._command, sort_keys=True).encode()).hexdigest()
-
-    @property
     def is_ready(self) -> bool:
         """Whether everything is built, by this attempt or an earlier one, and only has to be published."""
         ready = _ready(self.path)
         return ready is not None and ready["command"] == self._command
+
+    def publish_earlier(self) -> bool:
+        """Publishes what an earlier attempt at this command has built, and returns whether it has built everything.
+
+        Raises DestinationExistsError if another command was stopped while it moved its files.
+        """
+        if self.is_ready:
+            with self:
+                self.publish()
+            return True
+        clear_published(self.destination)
+        self.refuse_unpublished()
+        return False
 
     def folder(self, name: str) -> Path:
         """Returns a folder in the staging folder, which is kept between attempts."""
@@ -230,3 +236,20 @@ class Staging:
         with contextlib.suppress(OSError):
             self.path.rmdir()
         force_to_disk(self.path.parent)
+
+
+@dataclass(frozen=True)
+class Work:
+    """A folder that is being built.
+
+    Attributes:
+        manifest: the record of the folder, which gets its files
+        staging: where files are kept until the end, or for the next attempt
+        output: where the final files are written
+        pool: processes that share the work
+    """
+
+    manifest: Manifest
+    staging: Staging
+    output: Path
+    pool: ProcessPool

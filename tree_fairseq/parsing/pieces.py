@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from tree_fairseq.errors import ParserUnavailableError
+from tree_fairseq.errors import InputError, ParserUnavailableError
 from tree_fairseq.parsing.parsers import ParserOptions, flat_tree
 from tree_fairseq.parsing.requests import Failure, covers, decode_text
-from tree_fairseq.support.files import file_sha256, require_plain_file
+from tree_fairseq.support.files import atomic_file, file_sha256, require_plain_file
 from tree_fairseq.trees.bracket import escape, write_forest
 from tree_fairseq.trees.subwords import SUBWORD_SUFFIX, align_pieces, join_bpe, join_sentencepiece, split_words
+from tree_fairseq.trees.text import read_lines
 from tree_fairseq.trees.tree import Forest, forest_leaves
 
 BPE_JOINER = "@@"
@@ -97,6 +100,50 @@ def load_subword_model(path: str | None) -> SubwordModel | None:
     except (OSError, RuntimeError, ValueError, SystemExit) as error:
         message = f"the subword model {path} cannot be read as a {library} model: {error}"
         raise ParserUnavailableError(message) from error
+
+
+def learn_subwords(texts: Sequence[Path], kind: str, size: int, output: Path, separator: str | None = None) -> None:
+    """Learns codes of subword-nmt with ``size`` merges, or a SentencePiece model (unigram) with a vocabulary of it.
+
+    The lines of all texts count alike, without the separator. The same texts always give the same model. Raises
+    InputError if the texts are too small.
+    """
+
+    def lines() -> Iterator[str]:
+        for line in itertools.chain.from_iterable(map(read_lines, texts)):
+            words = [word for word in line.split() if word != separator]
+            if words:
+                yield " ".join(words)
+
+    try:
+        if kind == "bpe":
+            from subword_nmt.learn_bpe import learn_bpe
+
+            codes = io.StringIO()
+            learn_bpe(lines(), codes, size)
+            learned = codes.getvalue().encode("utf-8")
+        else:
+            from sentencepiece import SentencePieceTrainer
+
+            model = io.BytesIO()
+            # If the vocabulary is larger than the text has pieces, it has all pieces. The number of threads decides
+            # sums of floating-point numbers, so it is the same everywhere.
+            SentencePieceTrainer.train(
+                sentence_iterator=lines(),
+                model_writer=model,
+                vocab_size=size,
+                hard_vocab_limit=False,
+                max_sentence_length=1 << 20,
+                num_threads=16,
+                minloglevel=1,
+            )
+            learned = model.getvalue()
+    except ImportError as error:
+        raise InputError(f"--learn-subwords needs {error.name}", hint="pip install 'tree-fairseq[subwords]'") from error
+    except (RuntimeError, ValueError) as error:
+        raise InputError(f"{size} subwords cannot be learned from this text: {error}", texts[0]) from error
+    with atomic_file(output, "wb") as file:
+        file.write(learned)
 
 
 def subword_model_hash(path: str | None) -> str | None:

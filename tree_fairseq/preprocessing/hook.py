@@ -13,9 +13,9 @@ from typing import Any, Callable, NamedTuple
 
 from tree_fairseq.errors import InputError
 from tree_fairseq.parsing.parsers import add_parser_arguments
-from tree_fairseq.preprocessing.plan import PER_SIDE, PreprocessPlan, StockMain, modality
-from tree_fairseq.preprocessing.run import run_plan
-from tree_fairseq.preprocessing.text_options import TEXT_FLAGS, asks_for_text
+from tree_fairseq.preprocessing.plan import PER_SIDE, StockMain, modality
+from tree_fairseq.preprocessing.run import preprocess
+from tree_fairseq.preprocessing.text_files import asks_for_text
 from tree_fairseq.support.options import flag_of
 from tree_fairseq.trees.notations import NOTATIONS
 from tree_fairseq.trees.symbols import ARITY_MARK, BINARIZATIONS, TRAVERSALS
@@ -92,6 +92,35 @@ _SYMBOL_FLAGS: Flags = {
     },
 }
 
+_BOTH_SIDES = "; two files, separated by a comma, for source and target, and an empty name for a side that is not split"
+_KEPT = "The file is copied into the destination, so that new text is split in the same way"
+
+_TEXT_FLAGS: Flags = {
+    "--bpe-codes": {
+        "metavar": "FILE",
+        "help": "codes of subword-nmt. Lines with its marks (@@) are split already and stay as they are; other lines "
+        f"are split. {_KEPT}{_BOTH_SIDES}",
+    },
+    "--sentencepiece-model": {
+        "metavar": "FILE",
+        "help": f"a model of SentencePiece, used in the same way; its mark is \u2581{_BOTH_SIDES}",
+    },
+    "--learn-subwords": {
+        "type": int,
+        "metavar": "N",
+        "help": "learn a subword model from the training text, and use it like a given one: N merges with --bpe "
+        "subword_nmt, which is the default, or a vocabulary of N pieces with --bpe sentencepiece",
+    },
+    "--separate-subwords": {"action": "store_true", "help": "learn a model for each side, and not one for both"},
+    "--apply-tokenizer": {
+        "action": "store_true",
+        "help": "the text is raw: tokenise it with --tokenizer first. Otherwise --tokenizer names the tokeniser that "
+        "the text came from. New text is tokenised with it, and output is detokenised",
+    },
+    "--moses-no-dash-splits": {"action": "store_true", "help": "with --tokenizer moses: keep words with dashes whole"},
+    "--moses-no-escape": {"action": "store_true", "help": "with --tokenizer moses: no entities such as &apos;"},
+}
+
 _WAYS_TO_TREES = {
     "tree_translation": "Add --tree-parser stanza, or --tree-parser brackets if the lines are trees already. "
     "Nothing was written.",
@@ -119,7 +148,7 @@ def add_tree_groups(stock: Callable[[ArgumentParser], ArgumentParser]) -> Callab
     def add_preprocess_args(parser: ArgumentParser) -> ArgumentParser:
         stock(parser)
         add_tree_arguments(parser)
-        _add_flags(parser, "tokens and subwords", "how the text is, or becomes, tokens of the folder", TEXT_FLAGS)
+        _add_flags(parser, "tokens and subwords", "how the text is, or becomes, tokens of the folder", _TEXT_FLAGS)
         _add_flags(parser, "symbol trees", "programs and logical forms, encoded as sequences of symbols", _SYMBOL_FLAGS)
         for kind in _KINDS.values():
             _add_flags(parser, kind.title, kind.description, kind.flags)
@@ -154,7 +183,7 @@ def preprocess_trees(stock: StockMain) -> StockMain:
         has_trees = has_symbols or getattr(args, "tree_parser", None) is not None
         _require_trees(args, has_symbols)
         if has_trees or asks_for_text(args):
-            run_plan(PreprocessPlan.from_arguments(args), stock)
+            preprocess(args, stock)
         else:
             stock(args)
 

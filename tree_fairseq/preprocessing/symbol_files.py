@@ -13,9 +13,8 @@ from typing import Any
 
 from fairseq.data import Dictionary
 
-from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.records import SymbolSplitRecord
-from tree_fairseq.data_bin.staging import Staging
+from tree_fairseq.data_bin.staging import Work
 from tree_fairseq.data_bin.symbol_dictionary import (
     build_symbol_dictionary,
     collect_grammar,
@@ -27,7 +26,6 @@ from tree_fairseq.errors import ArityMismatchError, InputError
 from tree_fairseq.parsing.corpus import parse_in_order
 from tree_fairseq.parsing.line_parser import ParsedLine
 from tree_fairseq.preprocessing.plan import Inputs, PreprocessPlan, SymbolSide
-from tree_fairseq.support.processes import ProcessPool
 from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.symbols import NULL, parents_and_branches, tree_of_forest, unknown_symbol
 from tree_fairseq.trees.text import Chunk, TextInput, chunk_lines, read_lines, tokens
@@ -58,9 +56,9 @@ class SymbolText:
     deepest_line: int = 0
 
 
-def encode_symbol_text(text: TextInput, side: SymbolSide, staging: Staging, name: str, pool: ProcessPool) -> SymbolText:
+def encode_symbol_text(text: TextInput, side: SymbolSide, work: Work, name: str) -> SymbolText:
     """Encodes a file of trees, or of sentences to be parsed, as lines of symbols; ``name`` is that of the new file."""
-    result = SymbolText(staging.folder("symbols") / name, text.path)
+    result = SymbolText(work.staging.folder("symbols") / name, text.path)
     with open(result.path, "w", encoding="utf-8", newline="\n") as file:
 
         def keep(written: str, counts: Counter[str], depths: list[int]) -> None:
@@ -74,10 +72,10 @@ def encode_symbol_text(text: TextInput, side: SymbolSide, staging: Staging, name
             keep(*_encode(side, text.path, enumerate((line.written for line in lines), start=first_line)))
 
         if side.options is not None:
-            cache, run = staging.parse_cache, staging.run
-            parse_in_order(text.path, side.options, take, pool=pool, cache=cache, run=run, ranks=staging.ranks)
+            cache, run = work.staging.parse_cache, work.staging.run
+            parse_in_order(text.path, side.options, take, pool=work.pool, cache=cache, run=run)
         else:
-            for encoded in pool.map(partial(_encode_chunk, side, text.path), text.chunks, f"encoded {text.path}"):
+            for encoded in work.pool.map(partial(_encode_chunk, side, text.path), text.chunks, f"encoded {text.path}"):
                 keep(*encoded)
     arities = (side.encoding.split(symbol)[1] for symbol in result.counts)
     result.degree = 2 if side.encoding.binarization == "lcrs" else max(arities, default=0)
@@ -160,31 +158,29 @@ def write_known_symbols(text: SymbolText, side: SymbolSide, dictionary: Dictiona
 
 @dataclass
 class SymbolFiles:
-    """The texts of all sides and splits, by language and split, and how many of their symbols dictionaries lack."""
+    """The texts of all symbol sides, by language and split, and how many of their symbols the dictionaries lack."""
 
     plan: PreprocessPlan
-    staging: Staging
+    work: Work
     texts: dict[str, dict[str, SymbolText]]
     unknown: dict[tuple[str, str], int] = field(default_factory=dict)
-    _degrees: dict[str, int] = field(default_factory=dict)
 
     @classmethod
-    def encode(cls, plan: PreprocessPlan, inputs: Inputs, staging: Staging, pool: ProcessPool) -> SymbolFiles:
+    def encode(cls, plan: PreprocessPlan, inputs: Inputs, work: Work) -> SymbolFiles:
         """Reads and encodes all lines of all sides, as :func:`encode_symbol_text`."""
-
-        def encoded(side: SymbolSide, split: str) -> SymbolText:
-            return encode_symbol_text(inputs[split, side.lang], side, staging, f"{split}.{side.lang}", pool)
-
         texts = {
-            side.lang: {split.name: encoded(side, split.name) for split in plan.splits} for side in plan.symbol_sides
+            side.lang: {
+                split.name: encode_symbol_text(inputs[split.name, side.lang], side, work, f"{split.name}.{side.lang}")
+                for split in plan.splits
+            }
+            for side in plan.symbol_sides
         }
-        return cls(plan, staging, texts)
+        return cls(plan, work, texts)
 
     def write_text(self, leaves: Path) -> dict[str, Any]:
-        """Makes dictionaries, returns them as arguments of stock fairseq, and writes its texts to ``leaves``."""
-        args = self.plan.args
+        """Makes dictionaries, returns them as arguments of fairseq's ``main``, and writes its texts to ``leaves``."""
+        args, changes = self.plan.args, dict[str, Any]()
         of_source, of_target = (args.thresholdsrc, args.nwordssrc), (args.thresholdtgt, args.nwordstgt)
-        changes: dict[str, Any] = {}
         if args.joined_dictionary:
             path = args.srcdict or args.tgtdict
             path = path or self._make_dictionary(self.plan.languages, leaves, "joined", *of_source)
@@ -195,7 +191,7 @@ class SymbolFiles:
                 path = getattr(args, name) or self._make_dictionary([side.lang], leaves, side.lang, *limits)
                 changes[name] = path
             dictionary = Dictionary.load(path)
-            self._degrees[side.lang] = require_symbols(dictionary, side.encoding, path)
+            self.work.manifest.symbols[side.lang].degree = require_symbols(dictionary, side.encoding, path)
             for split, text in self.texts[side.lang].items():
                 written = write_known_symbols(text, side, dictionary, leaves / f"{split}.{side.lang}")
                 self.unknown[side.lang, split] = written
@@ -211,25 +207,24 @@ class SymbolFiles:
                 counts.update(itertools.chain.from_iterable(map(tokens, read_lines(leaves / f"train.{lang}"))))
         # Arities that only other splits have are known, too: their symbols are unknown, not impossible.
         degree = max(text.degree for lang in sides for text in self.texts[lang].values())
-        encoding = next(iter(sides.values())).encoding
         dictionary = build_symbol_dictionary(
             counts,
-            encoding,
+            next(iter(sides.values())).encoding,
             degree,
             threshold=threshold,
             nwords=nwords,
             padding_factor=self.plan.args.padding_factor,
             all_arities=self.plan.args.all_arities,
         )
-        path = str(self.staging.folder("symbols") / f"dict.{name}.txt")
+        path = str(self.work.staging.folder("symbols") / f"dict.{name}.txt")
         dictionary.save(path)
         return path
 
-    def enter(self, manifest: Manifest, output: Path, leaves: Path) -> None:
-        """Writes the grammars of the lines in ``leaves`` to ``output``, and enters everything into the manifest."""
+    def enter(self, leaves: Path) -> None:
+        """Writes the grammars of the lines in ``leaves``, and enters everything into the manifest."""
+        manifest, output = self.work.manifest, self.work.output
         for side in self.plan.symbol_sides:
             record = manifest.symbols[side.lang]
-            record.degree = self._degrees[side.lang]
             if side.side == "target" and "train" in self.texts[side.lang]:
                 record.grammar = f"grammar.{side.lang}.txt"
                 lines = map(tokens, read_lines(leaves / f"train.{side.lang}"))

@@ -1,18 +1,16 @@
-"""Text on its way into a folder: tokenised, split into subwords by a model that is given or learned from train.
+"""Text on its way into a folder: tokenised, and split into subwords by a model that is given or learned from train.
 
-All of it happens in the staging folder, line by line, so that the parser and fairseq read text that is split already.
+All of it happens in the staging folder, line by line, so the parser and fairseq read text that is split already.
 """
 
 from __future__ import annotations
 
 import functools
-import io
-import itertools
 import logging
 import os
 import shutil
 from argparse import Namespace
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Optional
@@ -20,7 +18,7 @@ from typing import Any, Optional
 from fairseq.data import encoders
 
 from tree_fairseq.data_bin.manifest import Manifest
-from tree_fairseq.data_bin.staging import Staging
+from tree_fairseq.data_bin.staging import Work
 from tree_fairseq.data_bin.text_record import (
     BPE,
     SENTENCEPIECE,
@@ -29,20 +27,164 @@ from tree_fairseq.data_bin.text_record import (
     TextRecord,
     TextSplitRecord,
     complete,
+    load_text_record,
 )
 from tree_fairseq.errors import InputError
 from tree_fairseq.parsing.parsers import ParserOptions
-from tree_fairseq.parsing.pieces import SubwordModel, load_subword_model, marks_of
-from tree_fairseq.preprocessing.text_options import SideRequest, text_requests
-from tree_fairseq.support.files import atomic_file, file_sha256
-from tree_fairseq.support.processes import ProcessPool
+from tree_fairseq.parsing.pieces import learn_subwords, load_subword_model, marks_of
+from tree_fairseq.support.files import file_sha256
+from tree_fairseq.support.options import flag_of
 from tree_fairseq.trees.text import Chunk, TextInput, chunk_lines, inspect_text, read_lines, tokens
 
 logger = logging.getLogger(__name__)
 
+_KINDS = {"subword_nmt": BPE, "sentencepiece": SENTENCEPIECE}  # by the value of --bpe
+_FILES = {"bpe_codes": BPE, "sentencepiece_model": SENTENCEPIECE}  # by argument
 _FOLDER = "text"  # in the staging folder
-# Plain text has a word that ends in @@ in fewer lines, and text in pieces has one in more.
+# Fewer lines of plain text have a word that ends in @@, and more lines of text in pieces have one.
 _SPLIT_SHARE = 0.01
+
+
+@dataclass(frozen=True)
+class SideRequest:
+    """How a command wants the text of a language to be prepared.
+
+    Attributes:
+        kind: ``bpe``, ``sentencepiece``, or None for whole words
+        file: the subword model, if it is given
+        learn: the number of ``--learn-subwords`` for a model to be learned, or with which the given one was learned
+        tokenizer: the options of fairseq's tokeniser
+        is_raw: whether the tokeniser is still to be applied
+    """
+
+    lang: str
+    kind: Optional[str] = None
+    file: Optional[str] = None
+    learn: Optional[int] = None
+    tokenizer: Optional[Mapping[str, Any]] = None
+    is_raw: bool = False
+
+    @property
+    def must_learn(self) -> bool:
+        """Whether the model is still to be learned."""
+        return self.learn is not None and self.file is None
+
+
+def asks_for_text(args: Namespace) -> bool:
+    """Returns whether arguments say how text is prepared, or the folder that they extend does."""
+    given = _gives_flags(args) or getattr(args, "apply_tokenizer", False)
+    return given or getattr(args, "bpe", None) in _KINDS or _inherited(args) is not None
+
+
+def text_requests(args: Namespace, languages: Mapping[str, str]) -> dict[str, SideRequest]:
+    """Returns the request for each side (``source``, ``target``) whose language is given, unless nothing is asked for.
+
+    Without flags, text that extends a folder, or uses its dictionaries, is prepared like that folder's.
+    Raises InputError if flags do not go together, or a file is missing.
+    """
+    _check_flags(args)
+    inherited = None if _gives_flags(args) else _inherited(args)
+    found = {}
+    for side, lang in languages.items():
+        if inherited is not None:
+            request = _as_before(*inherited, lang, bool(getattr(args, "apply_tokenizer", False)))
+        else:
+            request = _as_asked(args, side, lang)
+        if request.kind is not None or request.tokenizer is not None:
+            found[side] = request
+    return found
+
+
+def model_within_trees(request: Optional[SideRequest]) -> Optional[str]:
+    """Returns the subword model for a side whose words are split only when it has trees.
+
+    Raises InputError if the model would have to be learned, or the text tokenised.
+    """
+    if request is None:
+        return None
+    if request.must_learn or request.is_raw:
+        flag = "--learn-subwords" if request.must_learn else "--apply-tokenizer"
+        raise InputError(
+            f"{flag} reads lines of words, and the words of {request.lang} are known only in its trees",
+            hint="Learn a model from the words with subword-nmt or SentencePiece, and give it with --bpe-codes or "
+            "--sentencepiece-model.",
+        )
+    return request.file
+
+
+def _gives_flags(args: Namespace) -> bool:
+    return any(getattr(args, name, None) is not None for name in (*_FILES, "learn_subwords", "tokenizer"))
+
+
+def _check_flags(args: Namespace) -> None:
+    files = [name for name in _FILES if getattr(args, name, None)]
+    learn, bpe = getattr(args, "learn_subwords", None), getattr(args, "bpe", None)
+    if learn is not None and bpe is not None and bpe not in _KINDS:
+        raise InputError(f"--learn-subwords learns with --bpe {' or '.join(_KINDS)}, not {bpe}")
+    if bpe in _KINDS and learn is None and not files:
+        flag = "--bpe-codes" if bpe == "subword_nmt" else "--sentencepiece-model"
+        hint = f"Give {flag} FILE, or --learn-subwords N."
+        raise InputError(f"--bpe {bpe} does not say which model splits the text", hint=hint)
+    if bpe in _KINDS and any(_FILES[name] != _KINDS[bpe] for name in files):
+        raise InputError(f"--bpe {bpe} and {flag_of(files[0])} name different kinds of models; leave --bpe out")
+    if getattr(args, "apply_tokenizer", False) and not getattr(args, "tokenizer", None) and not _inherited(args):
+        raise InputError("--apply-tokenizer does not say which tokeniser", hint="Give --tokenizer, such as moses.")
+
+
+def _as_asked(args: Namespace, side: str, lang: str) -> SideRequest:
+    given = {name: _of_side(args, name, side) for name in _FILES}
+    given = {name: path for name, path in given.items() if path}
+    if len(given) > 1:
+        raise InputError(f"--bpe-codes and --sentencepiece-model both name a model for {lang}; give one of them")
+    tokenizer = _tokenizer_options(args, lang)
+    is_raw = bool(getattr(args, "apply_tokenizer", False)) and tokenizer is not None
+    for name, path in given.items():
+        if not os.path.isfile(path):
+            raise InputError(f"{flag_of(name)}: there is no such file", path)
+        if path.endswith(".model") != (_FILES[name] == SENTENCEPIECE):
+            raise InputError(f"{flag_of(name)}: names of SentencePiece's models, and no others, end in .model", path)
+        return SideRequest(lang, _FILES[name], path, None, tokenizer, is_raw)
+    learn = getattr(args, "learn_subwords", None)
+    kind = None if learn is None else _KINDS[getattr(args, "bpe", None) or "subword_nmt"]
+    return SideRequest(lang, kind, None, learn, tokenizer, is_raw)
+
+
+def _of_side(args: Namespace, name: str, side: str) -> Optional[str]:
+    values = (getattr(args, name, None) or "").split(",")
+    if len(values) > 2:
+        raise InputError(f"{flag_of(name)} takes one file, or two for source and target, not {len(values)}")
+    return values[-1 if side == "target" else 0] or None
+
+
+def _tokenizer_options(args: Namespace, lang: str) -> Optional[dict[str, Any]]:
+    name = getattr(args, "tokenizer", None)
+    if name is None:
+        return None
+    if name != "moses":
+        return {"tokenizer": name}
+    # In a folder for classification, the name of the side is not that of a language.
+    language = (getattr(args, "tree_lang", None) or "en") if lang == "text" else lang
+    switches = {flag: bool(getattr(args, flag, False)) for flag in ("moses_no_dash_splits", "moses_no_escape")}
+    return {"tokenizer": name, "source_lang": language, "target_lang": language, **switches}
+
+
+def _inherited(args: Namespace) -> Optional[tuple[TextRecord, Path]]:
+    """The record, and its folder, of the folder whose dictionaries are given."""
+    given = [path for path in (getattr(args, "srcdict", None), getattr(args, "tgtdict", None)) if path]
+    folders = [args.destdir, *map(os.path.dirname, given)] if given else []
+    for folder in map(Path, folders):
+        if (record := load_text_record(folder)) is not None:
+            return record, folder
+    return None
+
+
+def _as_before(record: TextRecord, folder: Path, lang: str, applies_tokenizer: bool) -> SideRequest:
+    side = record.sides.get(lang)
+    if side is None:
+        return SideRequest(lang)
+    file = None if side.model is None else str(folder / side.model)
+    is_raw = applies_tokenizer and side.tokenizer is not None
+    return SideRequest(lang, side.kind, file, side.learned, side.tokenizer, is_raw)
 
 
 @dataclass(frozen=True)
@@ -53,7 +195,7 @@ class TextPlan:
         requests: by language
         within_trees: languages whose words are split when their trees are read
         is_separate: whether each language gets a learned model of its own
-        separator: a word that stays as it is, between the sentences of a line
+        separator: a word between the sentences of a line, which is neither tokenised nor split
         aligned: the flag that gives alignments of tokens, if there are any
     """
 
@@ -64,14 +206,8 @@ class TextPlan:
     aligned: Optional[str] = None
 
     @classmethod
-    def of(
-        cls,
-        args: Namespace,
-        languages: Mapping[str, str],
-        options: Mapping[str, ParserOptions],
-        separator: Optional[str] = None,
-    ) -> TextPlan:
-        """Makes the plan of arguments, for languages by side; ``options`` are those of the parsers of languages."""
+    def of(cls, args: Namespace, languages: Mapping[str, str], options: Mapping[str, ParserOptions]) -> TextPlan:
+        """Makes the plan of arguments, for languages by side; ``options`` are those of the languages' parsers."""
         requests = {request.lang: request for request in text_requests(args, languages).values()}
         for path in sorted({request.file for request in requests.values() if request.file is not None}):
             load_subword_model(path)
@@ -82,8 +218,7 @@ class TextPlan:
         aligned = "--alignfile" if getattr(args, "alignfile", None) else None
         if getattr(args, "align_suffix", None):
             aligned = "--align-suffix"
-        is_separate = bool(getattr(args, "separate_subwords", False))
-        return cls(requests, frozenset(within), is_separate, separator, aligned)
+        return cls(requests, frozenset(within), bool(getattr(args, "separate_subwords", False)), aligned=aligned)
 
     def command(self) -> dict[str, Any]:
         """Returns all that decides how text is prepared, for JSON."""
@@ -94,13 +229,10 @@ class TextPlan:
         return found
 
     def _name(self, request: SideRequest) -> str:
-        """Returns the file name of a request's model in the destination."""
+        """The file name of a request's model in the destination."""
         same = [other for other in self.requests.values() if self._model_key(other) == self._model_key(request)]
-        return (
-            f"subwords.{SUFFIXES[request.kind]}"
-            if len(same) > 1
-            else f"subwords.{request.lang}.{SUFFIXES[request.kind]}"
-        )
+        suffix = SUFFIXES[request.kind]
+        return f"subwords.{suffix}" if len(same) > 1 else f"subwords.{request.lang}.{suffix}"
 
     def _model_key(self, request: SideRequest) -> Any:
         if request.must_learn:
@@ -108,7 +240,7 @@ class TextPlan:
         return None if request.file is None else os.path.realpath(request.file)
 
     def begin(self, manifest: Manifest, splits: Sequence[str]) -> None:
-        """Makes the record in the manifest, for splits that will be written.
+        """Enters the record of the text, for splits that will be written.
 
         Raises DataFolderError if splits that stay were prepared differently.
         """
@@ -131,70 +263,59 @@ class TextPlan:
         record.splits.update({split: TextSplitRecord(f"{split}.{pair}") for split in splits})
         manifest.set_section(record)
 
-    def stage(
-        self, inputs: dict[tuple[str, str], TextInput], staging: Staging, pool: ProcessPool
-    ) -> dict[tuple[str, str], TextInput]:
+    def prepare(self, inputs: dict[tuple[str, str], TextInput], work: Work) -> dict[tuple[str, str], TextInput]:
         """Returns the text files, by split and language, in tokens and pieces.
 
         Raises InputError if a model cannot be learned, or text is split by another kind of model.
         """
-        staged = dict(inputs)
+        found = dict(inputs)
         requests = [request for lang, request in self.requests.items() if lang not in self.within_trees]
+        keys = {request.lang: [key for key in inputs if key[1] == request.lang] for request in requests}
         for request in requests:
-            for key in self._files(staged, request.lang) if request.is_raw else ():
-                staged[key] = self._rewritten(staged[key], key, "tokens", staging, pool, request, None)
+            for key in keys[request.lang] if request.is_raw else ():
+                found[key] = self._rewrite(found[key], key, work, request, None)
         for request in requests:
-            marked = {key: _require_kind(staged[key], request) for key in self._files(staged, request.lang)}
+            marked = {key: _require_kind(found[key], request) for key in keys[request.lang]}
             train = ("train", request.lang)
-            if request.must_learn and marked.get(train, 0) > _SPLIT_SHARE * staged[train].lines:
+            if request.must_learn and marked.get(train, 0) > _SPLIT_SHARE * found[train].lines:
                 raise InputError(
-                    f"{marked[train]} of {staged[train].lines} lines are in subwords already, of which none can be "
+                    f"{marked[train]} of {found[train].lines} lines are in subwords already, of which none can be "
                     "learned",
-                    staged[train].path,
+                    found[train].path,
                     hint="Give the model that split them, with --bpe-codes or --sentencepiece-model.",
                 )
         for request in requests:
-            model = self._model(request, staged, staging)
-            for key in self._files(staged, request.lang) if model is not None else ():
-                staged[key] = self._rewritten(staged[key], key, "pieces", staging, pool, request, str(model))
-        return staged
+            model = self._model(request, found, work)
+            for key in keys[request.lang] if model is not None else ():
+                found[key] = self._rewrite(found[key], key, work, request, str(model))
+        return found
 
-    @staticmethod
-    def _files(inputs: Mapping[tuple[str, str], TextInput], lang: str) -> list[tuple[str, str]]:
-        return [key for key in inputs if key[1] == lang]
-
-    def _model(self, request: SideRequest, inputs: Mapping, staging: Staging) -> Optional[Path]:
-        """Returns the file of a request's model, and learns the model first if the request asks for that."""
+    def _model(self, request: SideRequest, inputs: Mapping, work: Work) -> Optional[Path]:
+        """The file of a request's model, which is learned first if the request asks for that."""
         if not request.must_learn:
             return None if request.file is None else Path(request.file)
-        path = staging.folder(_FOLDER) / self._name(request)
+        path = work.staging.folder(_FOLDER) / self._name(request)
         if not path.exists():
             key = self._model_key(request)
             languages = [lang for lang, other in self.requests.items() if self._model_key(other) == key]
-            missing = [lang for lang in languages if ("train", lang) not in inputs]
-            if missing:
+            if any(("train", lang) not in inputs for lang in languages):
                 raise InputError("--learn-subwords learns from --trainpref", hint="Give it, or a model.")
             texts = [inputs["train", lang].path for lang in languages]
             logger.info("[text] learning %d subwords from %s", request.learn, ", ".join(map(str, texts)))
-            learn_model(texts, request.kind, request.learn, path, self.separator)
+            learn_subwords(texts, request.kind, request.learn, path, self.separator)
         return path
 
-    def _rewritten(
-        self,
-        text: TextInput,
-        key: tuple[str, str],
-        form: str,
-        staging: Staging,
-        pool: ProcessPool,
-        request: SideRequest,
-        model: Optional[str],
+    def _rewrite(
+        self, text: TextInput, key: tuple[str, str], work: Work, request: SideRequest, model: Optional[str]
     ) -> TextInput:
-        path = staging.folder(f"{_FOLDER}/{form}") / ".".join(key)
+        """Splits a text by a model, or tokenises it."""
+        form = "tokens" if model is None else "pieces"
+        path = work.staging.folder(f"{_FOLDER}/{form}") / ".".join(key)
         tokenizer = None if model is not None else tuple(request.tokenizer.items())
-        prepare = functools.partial(_prepared, text.path, tokenizer, model, self.separator)
+        rewrite = functools.partial(_rewritten, text.path, tokenizer, model, self.separator)
         words = pieces = 0
         with open(path, "w", encoding="utf-8", newline="\n") as file:
-            for written, before, after in pool.map(prepare, text.chunks, f"prepared {text.path}"):
+            for written, before, after in work.pool.map(rewrite, text.chunks, f"prepared {text.path}"):
                 file.write(written)
                 words, pieces = words + before, pieces + after
         if self.aligned and words != pieces:
@@ -206,66 +327,22 @@ class TextPlan:
         logger.info("[text] %s: %d words are %d %s", text.path, words, pieces, form)
         return inspect_text(path)
 
-    def enter(self, manifest: Manifest, staging: Staging, output: Path) -> None:
-        """Copies the models into ``output`` and enters them into the manifest."""
+    def enter(self, work: Work) -> None:
+        """Copies the models into the folder and enters them into the manifest."""
         models = {}
         for request in self.requests.values():
             if request.kind is not None:
                 name = self._name(request)
-                models[name] = staging.folder(_FOLDER) / name if request.must_learn else Path(request.file)
+                models[name] = work.staging.folder(_FOLDER) / name if request.must_learn else Path(request.file)
         for name, path in models.items():
-            shutil.copyfile(path, output / name)
-        manifest.enter_files(output / name for name in models)
+            shutil.copyfile(path, work.output / name)
+        work.manifest.enter_files(work.output / name for name in models)
         if models:
-            complete(manifest.section(TextRecord), output)
-
-
-def learn_model(texts: Sequence[Path], kind: str, size: int, output: Path, separator: Optional[str] = None) -> None:
-    """Learns codes of subword-nmt with ``size`` merges, or a SentencePiece model (unigram) with a vocabulary of it.
-
-    The lines of all texts count alike, without the separator. The same texts always give the same model. Raises
-    InputError if the texts are too small.
-    """
-
-    def lines() -> Iterator[str]:
-        for line in itertools.chain.from_iterable(map(read_lines, texts)):
-            words = [word for word in tokens(line) if word != separator]
-            if words:
-                yield " ".join(words)
-
-    try:
-        if kind == BPE:
-            from subword_nmt.learn_bpe import learn_bpe
-
-            codes = io.StringIO()
-            learn_bpe(lines(), codes, size)
-            learned = codes.getvalue().encode("utf-8")
-        else:
-            from sentencepiece import SentencePieceTrainer
-
-            model = io.BytesIO()
-            # A vocabulary larger than the text has pieces gives all pieces. The number of threads decides sums of
-            # floating-point numbers, so it is the same everywhere.
-            SentencePieceTrainer.train(
-                sentence_iterator=lines(),
-                model_writer=model,
-                vocab_size=size,
-                hard_vocab_limit=False,
-                max_sentence_length=1 << 20,
-                num_threads=16,
-                minloglevel=1,
-            )
-            learned = model.getvalue()
-    except ImportError as error:
-        raise InputError(f"--learn-subwords needs {error.name}", hint="pip install 'tree-fairseq[subwords]'") from error
-    except (RuntimeError, ValueError) as error:
-        raise InputError(f"{size} subwords cannot be learned from this text: {error}", texts[0]) from error
-    with atomic_file(output, "wb") as file:
-        file.write(learned)
+            complete(work.manifest.section(TextRecord), work.output)
 
 
 def _require_kind(text: TextInput, request: SideRequest) -> int:
-    """Returns the number of lines that are in pieces; raises InputError if they are pieces of another kind of model."""
+    """Counts the lines that are in pieces; raises InputError if they are pieces of another kind of model."""
     if request.kind is None:
         return 0
     marks = {BPE: 0, SENTENCEPIECE: 0, "none": 0}
@@ -274,19 +351,16 @@ def _require_kind(text: TextInput, request: SideRequest) -> int:
     [other] = {BPE, SENTENCEPIECE} - {request.kind}
     if marks[other] > _SPLIT_SHARE * text.lines:
         names = {BPE: "subword-nmt (@@)", SENTENCEPIECE: "SentencePiece (\u2581)"}
-        raise InputError(
-            f"{marks[other]} of {text.lines} lines have the marks of {names[other]}, and the model is one of "
-            f"{names[request.kind]}",
-            text.path,
-        )
+        message = f"{marks[other]} of {text.lines} lines have the marks of {names[other]}, and the model is one of "
+        raise InputError(message + names[request.kind], text.path)
     return marks[request.kind]
 
 
-def _prepared(
+def _rewritten(
     path: Path, tokenizer: Any, model: Optional[str], separator: Optional[str], chunk: Chunk
 ) -> tuple[str, int, int]:
-    """Returns the lines of a chunk, tokenised or split, and the numbers of words before and after."""
-    apply = _split(model) if model is not None else _tokenize(tokenizer)
+    """The lines of a chunk, tokenised or split, and the numbers of words before and after."""
+    apply = _splitter(model) if model is not None else _tokenizer(tokenizer)
     lines, before, after = [], 0, 0
     for _, line in chunk_lines(path, chunk):
         parts = [line] if separator is None else line.split(f" {separator} ")
@@ -297,12 +371,10 @@ def _prepared(
 
 
 @functools.lru_cache(maxsize=2)
-def _tokenize(tokenizer: tuple[tuple[str, Any], ...]) -> Any:
+def _tokenizer(tokenizer: tuple[tuple[str, Any], ...]) -> Any:
     return encoders.build_tokenizer(Namespace(**dict(tokenizer))).encode
 
 
 @functools.lru_cache(maxsize=4)
-def _split(path: str) -> Any:
-    model = load_subword_model(path)
-    assert isinstance(model, SubwordModel)
-    return model.split_line
+def _splitter(path: str) -> Any:
+    return load_subword_model(path).split_line

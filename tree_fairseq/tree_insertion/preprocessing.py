@@ -13,7 +13,7 @@ import logging
 import time
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -23,13 +23,20 @@ import numpy as np
 from fairseq.data import Dictionary
 
 from tree_fairseq.data_bin.index_files import data_and_index
-from tree_fairseq.data_bin.manifest import Manifest
-from tree_fairseq.data_bin.staging import Staging
+from tree_fairseq.data_bin.staging import Staging, Work
 from tree_fairseq.data_bin.token_files import found_impl, load_dictionary, most_frequent, token_file_names, token_prefix
 from tree_fairseq.errors import InputError, SymbolTreeError
 from tree_fairseq.preprocessing.hook import Preprocessing, register_preprocessing
-from tree_fairseq.preprocessing.plan import Inputs, PreprocessPlan
-from tree_fairseq.preprocessing.run import run_plan
+from tree_fairseq.preprocessing.plan import (
+    Inputs,
+    PreprocessPlan,
+    StockMain,
+    command_of,
+    inspect_inputs,
+    make_plan,
+    start_manifest,
+)
+from tree_fairseq.preprocessing.run import LOG, building, bytes_needed, write_folder
 from tree_fairseq.support.files import require_room
 from tree_fairseq.support.options import flag_of, given_flags, refuse_flags
 from tree_fairseq.support.processes import ProcessPool
@@ -210,96 +217,92 @@ def _with_defaults(args: Namespace) -> Namespace:
     return args
 
 
-def preprocess_insertion(args: Namespace, stock_main: Callable[[Namespace], None]) -> None:
-    """Runs ``fairseq-preprocess --task tree_insertion``, given all its arguments and fairseq's own ``main``."""
-    run_plan(InsertionPlan.from_arguments(args), stock_main)
+def preprocess_insertion(args: Namespace, stock_main: StockMain) -> None:
+    """Does the work of ``fairseq-preprocess --task tree_insertion``, given its arguments and fairseq's own ``main``."""
+    args = _with_defaults(args)
+    plan = make_plan(args, texts={"source": args.source_lang})
+    inputs = inspect_inputs(plan)
+    staging = Staging(plan.destination, command_of(plan, inputs), args.parse_cache)
+    if staging.publish_earlier():
+        return
+    manifest = start_manifest(plan)
+    record, old = _new_record(args), manifest.section(InsertionRecord)
+    manifest.keep_splits(old, record, plan.written_splits, record.contents)
+    manifest.set_section(record)
+    with building(staging, manifest, args.workers, bytes_needed(plan, inputs), log=LOG) as work:
+        targets = _read_targets(plan, record, inputs, work)
+        labels = {(split, record.lang): inspect_text(_labels_file(split, record, work)) for split in targets}
+        dictionary = args.tgtdict or _make_dictionary(plan, targets, work)
+        require_labels(Dictionary.load(dictionary), record.words, dictionary)
+        write_folder(plan, {**inputs, **labels}, work, stock_main, {"tgtdict": dictionary})
+        written = {split: targets[split] for split in plan.written_splits}
+        if written:
+            _write_trajectories(written, record, work)
 
 
-@dataclass(frozen=True)
-class InsertionPlan(PreprocessPlan):
-    """The plan for sources and target trees; ``texts`` are the target trees of each split, once they are staged."""
+def _new_record(args: Namespace) -> InsertionRecord:
+    """The record of what the arguments ask for, without splits."""
+    return InsertionRecord(
+        lang=args.target_lang,
+        notation=args.target_notation,
+        numbered=args.numbered_labels == "yes",
+        oracles=list(ORACLES) if args.insertion_oracle == "both" else [args.insertion_oracle],
+        trajectories=args.trajectories,
+        seed=args.trajectory_seed,
+    )
 
-    texts: dict[str, EncodedText] = field(default_factory=dict)
 
-    @classmethod
-    def from_arguments(cls, args: Namespace) -> InsertionPlan:
-        return super().from_arguments(_with_defaults(args))
+def _read_targets(plan: PreprocessPlan, record: InsertionRecord, inputs: Inputs, work: Work) -> dict[str, EncodedText]:
+    """Reads the target trees of each split and writes them as lines of labels."""
+    reader = LineReader(notation_named(record.notation), record.words, plan.args.max_target_nodes)
+    texts = {split.name: inputs[split.name, record.lang] for split in plan.splits}
+    return {
+        split: EncodedText.read(text, reader, _labels_file(split, record, work), work.pool)
+        for split, text in texts.items()
+    }
 
-    @property
-    def text_languages(self) -> dict[str, str]:
-        return {"source": self.args.source_lang}
 
-    def new_record(self) -> InsertionRecord:
-        """The record of what the arguments ask for, without splits."""
-        args = self.args
-        return InsertionRecord(
-            lang=args.target_lang,
-            notation=args.target_notation,
-            numbered=args.numbered_labels == "yes",
-            oracles=list(ORACLES) if args.insertion_oracle == "both" else [args.insertion_oracle],
-            trajectories=args.trajectories,
-            seed=args.trajectory_seed,
+def _labels_file(split: str, record: InsertionRecord, work: Work) -> Path:
+    return work.staging.folder(_FOLDER) / f"{split}.{record.lang}"
+
+
+def _make_dictionary(plan: PreprocessPlan, targets: Mapping[str, EncodedText], work: Work) -> str:
+    """Makes the dictionary of labels, which begins with that of the root, and returns its path."""
+    args = plan.args
+    if "train" not in targets:
+        raise InputError("--trainpref must be set if the dictionary of the trees is not given with --tgtdict")
+    train = targets["train"]
+    size = {"threshold": args.thresholdtgt, "nwords": args.nwordstgt, "padding_factor": args.padding_factor}
+    path = str(work.staging.folder(_FOLDER) / f"dict.{args.target_lang}.txt")
+    build_insertion_dictionary(train.counts, len(train.lines), **size).save(path)
+    return path
+
+
+def _write_trajectories(targets: Mapping[str, EncodedText], record: InsertionRecord, work: Work) -> None:
+    """Writes the trajectories of every split and completes the record."""
+    manifest, output = work.manifest, work.output
+    languages = (manifest.source_lang, manifest.target_lang, record.lang)
+    prefixes = {split: output / token_prefix(split, *languages) for split in targets}
+    stores = {split: Path(f"{prefix}.{STORE_SUFFIX}") for split, prefix in prefixes.items()}
+    lines = {store: targets[split].lines for split, store in stores.items()}
+    # Of M nodes, parents take M numbers and a trajectory at least 4 M; lines take twelve bytes in the index.
+    nodes = {store: sum(tree.nodes for tree in set(trees)) for store, trees in lines.items()}
+    least = sum(4 * nodes[store] * (1 + 4 * record.trajectory_count) + 12 * len(lines[store]) for store in lines)
+    require_room(output, least, f"the trajectories of {', '.join(store.stem for store in lines)}")
+    write_stores(lines, TrajectorySampler.of(record), work.pool)
+    dictionary = load_dictionary(output, record.lang)
+    for split, prefix in prefixes.items():
+        text, files = targets[split], data_and_index(stores[split])
+        manifest.enter_files(files)
+        record.splits[split] = InsertionSplitRecord(
+            prefix=prefix.name,
+            lines=len(text.lines),
+            distinct=len(set(text.lines)),
+            nodes=sum(text.counts.values()),
+            largest=text.largest,
+            unknown=_count_unknown(split, text, dictionary),
+            files=[*token_file_names(prefix, found_impl(prefix)), *(path.name for path in files)],
         )
-
-    def begin(self, manifest: Manifest) -> None:
-        """Enters the record of the targets; it keeps the splits of the folder that this command does not write."""
-        record, old = self.new_record(), manifest.section(InsertionRecord)
-        manifest.keep_splits(old, record, self.written_splits, record.contents)
-        manifest.set_section(record)
-
-    def stage(self, inputs: Inputs, staging: Staging, pool: ProcessPool) -> Inputs:
-        """Reads the targets and replaces them by lines of labels."""
-        args, record, lang = self.args, self.new_record(), self.args.target_lang
-        reader = LineReader(notation_named(record.notation), record.words, args.max_target_nodes)
-        staged = dict(inputs)
-        for split in self.splits:
-            path = staging.folder(_FOLDER) / f"{split.name}.{lang}"
-            self.texts[split.name] = EncodedText.read(inputs[split.name, lang], reader, path, pool)
-            staged[split.name, lang] = inspect_text(path)
-        return staged
-
-    def own_dictionaries(self, staging: Staging) -> dict[str, Any]:
-        """Makes the dictionary of labels, which begins with that of the root, unless ``--tgtdict`` gives one."""
-        args, lang = self.args, self.args.target_lang
-        path = args.tgtdict
-        if not path:
-            if "train" not in self.texts:
-                raise InputError("--trainpref must be set if the dictionary of the trees is not given with --tgtdict")
-            train = self.texts["train"]
-            size = {"threshold": args.thresholdtgt, "nwords": args.nwordstgt, "padding_factor": args.padding_factor}
-            dictionary = build_insertion_dictionary(train.counts, len(train.lines), **size)
-            path = str(staging.folder(_FOLDER) / f"dict.{lang}.txt")
-            dictionary.save(path)
-        require_labels(Dictionary.load(path), self.new_record().words, path)
-        return {"tgtdict": path}
-
-    def enter(self, manifest: Manifest, output: Path, pool: ProcessPool) -> None:
-        """Writes the trajectories of every split and completes the record."""
-        if not self.written_splits:
-            return
-        record, lang = manifest.section(InsertionRecord), self.args.target_lang
-        languages = (manifest.source_lang, manifest.target_lang, lang)
-        prefixes = {split: output / token_prefix(split, *languages) for split in self.written_splits}
-        stores = {split: Path(f"{prefix}.{STORE_SUFFIX}") for split, prefix in prefixes.items()}
-        lines = {store: self.texts[split].lines for split, store in stores.items()}
-        # Of M nodes, parents take M numbers and a trajectory at least 4 M; lines take twelve bytes in the index.
-        nodes = {store: sum(tree.nodes for tree in set(trees)) for store, trees in lines.items()}
-        least = sum(4 * nodes[store] * (1 + 4 * record.trajectory_count) + 12 * len(lines[store]) for store in lines)
-        require_room(output, least, f"the trajectories of {', '.join(store.stem for store in lines)}")
-        write_stores(lines, TrajectorySampler.of(record), pool)
-        dictionary = load_dictionary(output, lang)
-        for split, prefix in prefixes.items():
-            text, files = self.texts[split], data_and_index(stores[split])
-            manifest.enter_files(files)
-            record.splits[split] = InsertionSplitRecord(
-                prefix=prefix.name,
-                lines=len(text.lines),
-                distinct=len(set(text.lines)),
-                nodes=sum(text.counts.values()),
-                largest=text.largest,
-                unknown=_count_unknown(split, text, dictionary),
-                files=[*token_file_names(prefix, found_impl(prefix)), *(path.name for path in files)],
-            )
 
 
 def _count_unknown(split: str, text: EncodedText, dictionary: Dictionary) -> int:

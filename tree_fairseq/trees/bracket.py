@@ -27,17 +27,11 @@ from tree_fairseq.errors import (
     UnlabelledTreeError,
     UnsupportedCharacterError,
 )
-from tree_fairseq.trees.spans import TreeSpans, encode, spans_from_flat
 from tree_fairseq.trees.text import character_name, shorten
 from tree_fairseq.trees.tree import Forest, Tree, check_preterminals
 
 DEPTH_LIMIT = 100_000  # the greatest depth of a tree if the caller sets no other limit
 
-# Each match is a preterminal with its word, the beginning of a constituent, or a run of closing brackets. The last
-# alternative matches anything else, which only the strict reader can judge.
-_NODE = re.compile(r"\(([^ \t()]+)[ \t]*(?:([^ \t()]+)[ \t]*\))?|(\)+|[^ \t])")
-# Matches in every line that has leaves like ``0=word``, and in some other lines.
-_INDEXED_LEAF = re.compile(r"[ \t)]\d+=")
 _INDEX = re.compile(r"([0-9]{1,9})=.")
 _TOKEN = re.compile(r"[()]|[^ \t()]+")
 _MIXED_HINT = "Give every word a tag of its own, as in (NP (DT the) (NN man))."
@@ -81,54 +75,6 @@ def read_tree(line: str) -> Tree:
     if len(forest) > 1:
         raise OutsideTreeError(f"{len(forest)} trees where one is expected", hint="Put each tree on its own line.")
     return forest[0]
-
-
-def read_spans(
-    line: str, *, path: str | os.PathLike | None = None, line_number: int | None = None, depth_limit: int = DEPTH_LIMIT
-) -> TreeSpans:
-    """Returns ``encode(read_forest(line, ...))`` without building trees, which is several times faster."""
-    try:
-        spans = _read_spans_fast(_without_line_break(line), depth_limit)
-    except IndexError:
-        spans = None  # a closing bracket without an opening one
-    if spans is not None:
-        return spans
-    # The strict reader names the fault, or accepts a line that the fast path does not understand.
-    return encode(read_forest(line, path=path, line_number=line_number, depth_limit=depth_limit))
-
-
-def _read_spans_fast(line: str, depth_limit: int) -> TreeSpans | None:
-    """The spans of a line, or None if only the strict reader can decide whether the line is well formed."""
-    if _REFUSED.search(line) or "=" in line and _INDEXED_LEAF.search(line):
-        return None
-    labels: list[str] = []
-    leaves: list[str] = []
-    flat: list[int] = []  # start, end and depth of each node
-    open_ends: list[int] = []  # for each open node, the index in `flat` of its end
-    position = 0
-    for label, word, rest in _NODE.findall(line):
-        if word:
-            labels.append(label)
-            leaves.append(word)
-            flat += (position, position + 1, len(open_ends))
-            position += 1
-        elif label:
-            labels.append(label)
-            flat += (position, -1, len(open_ends))
-            open_ends.append(len(flat) - 2)
-        elif rest[0] == ")":
-            for _ in rest:
-                end = open_ends.pop()
-                if flat[end - 1] == position:
-                    return None  # the constituent holds no word
-                flat[end] = position
-        else:
-            return None
-    if open_ends or len(labels) > depth_limit:
-        return None
-    if "RB" in line:
-        leaves = [unescape(leaf) for leaf in leaves]
-    return spans_from_flat(leaves, labels, flat)
 
 
 @dataclass

@@ -1,23 +1,32 @@
 """Trees as arrays: the label, the span ``[start, end)`` and the depth of every node, in preorder.
 
-Spans are half-open and count leaves from the start of the line, so the trees of a forest follow one another. Preorder,
-spans and depths determine the forest.
+Spans are half-open and count leaves from the start of the line, so the trees of a line follow one another. Preorder,
+spans and depths determine the trees.
+
+`read_span_block` reads many lines of brackets at once, in whole arrays, if they are written plainly, as nearly all are:
+with one blank before each opening bracket and before each word, and nowhere else, as
+:func:`tree_fairseq.trees.bracket.write_forest` writes them.
 """
 
 from __future__ import annotations
 
+import os
+import re
 from array import array
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from tree_fairseq.errors import TreeFormatError
+from tree_fairseq.trees.bracket import DEPTH_LIMIT, read_forest, unescape
 from tree_fairseq.trees.tree import Forest, Tree, check_preterminals
 
 
 @dataclass(frozen=True, eq=False)
 class TreeSpans:
-    """A forest as arrays; M is the number of its nodes, not counting words."""
+    """The trees of a line as arrays; M is the number of their nodes, not counting words."""
 
     leaves: list[str]  # the words from left to right
     labels: list[str]  # of the M nodes in preorder, including preterminals and unary chains
@@ -29,15 +38,15 @@ class TreeSpans:
         return self.leaves == other.leaves and self.labels == other.labels and np.array_equal(self.spans, other.spans)
 
 
-def spans_from_flat(leaves: list[str], labels: list[str], flat: list[int]) -> TreeSpans:
-    """A `TreeSpans` from one list of ``3 M`` numbers: start, end and depth of each node."""
-    # Going through an array is faster than numpy's conversion of a list of this length.
-    spans = np.frombuffer(array("i", flat), dtype=np.int32) if flat else np.empty(0, dtype=np.int32)
-    return TreeSpans(leaves, labels, spans.reshape(-1, 3))
+def read_spans(
+    line: str, *, path: str | os.PathLike | None = None, line_number: int | None = None, depth_limit: int = DEPTH_LIMIT
+) -> TreeSpans:
+    """Reads a line of brackets as arrays: ``encode(read_forest(line, ...))``."""
+    return encode(read_forest(line, path=path, line_number=line_number, depth_limit=depth_limit))
 
 
 def encode(forest: Forest) -> TreeSpans:
-    """Converts a forest to arrays; the inverse is `decode`.
+    """Converts the trees of a line to arrays; the inverse is `decode`.
 
     Raises MixedChildrenError or OutsideTreeError if a word is not the only child of its parent.
     """
@@ -60,11 +69,13 @@ def encode(forest: Forest) -> TreeSpans:
         else:
             stack.append((None, len(flat) - 2))
             stack += [(child, number + 1) for child in reversed(node.children)]
-    return spans_from_flat(leaves, labels, flat)
+    # Going through an array is faster than numpy's conversion of a list of this length.
+    spans = np.frombuffer(array("i", flat), np.int32) if flat else np.empty(0, np.int32)
+    return TreeSpans(leaves, labels, spans.reshape(-1, 3))
 
 
 def decode(encoded: TreeSpans) -> Forest:
-    """Converts arrays back to their forest; raises TreeFormatError if they do not describe one in preorder."""
+    """Converts arrays back to the trees; raises TreeFormatError if they do not describe trees in preorder."""
     rows = encoded.spans.tolist()
     if len(rows) != len(encoded.labels):
         raise TreeFormatError(f"{len(encoded.labels)} labels for {len(rows)} spans")
@@ -142,3 +153,174 @@ def reduced_depth(start: np.ndarray, end: np.ndarray) -> np.ndarray:
     """
     ended = np.searchsorted(np.sort(end), start, side="right")
     return (np.arange(len(start)) - ended).astype(np.int32)
+
+
+_OPEN, _CLOSE, _BLANK, _NEWLINE, _REFUSED, _OTHER = range(6)
+_KINDS = np.full(256, _OTHER, np.uint8)
+for _character, _kind in ((b"(", _OPEN), (b")", _CLOSE), (b" ", _BLANK), (b"\n", _NEWLINE)):
+    _KINDS[ord(_character)] = _kind
+# White space that is refused, and the tab, which may take the place of a blank.
+_KINDS[list(b"\t\x0b\x0c\r\x1c\x1d\x1e\x1f")] = _REFUSED
+
+# Whether a character of one kind may be followed by one of another, without or with text between them.
+_ALLOWED = np.zeros(5 * 2 * 5, bool)
+for _before, _text, _after in (
+    (_OPEN, 1, _BLANK),  # a label
+    (_BLANK, 1, _CLOSE),  # a word
+    (_BLANK, 0, _OPEN),
+    (_CLOSE, 0, _CLOSE),
+    (_CLOSE, 0, _BLANK),
+    (_CLOSE, 0, _NEWLINE),
+    (_NEWLINE, 0, _OPEN),
+    (_NEWLINE, 0, _NEWLINE),
+):
+    _ALLOWED[(_before * 2 + _text) * 5 + _after] = True
+
+# The white space of Unicode beyond ASCII.
+_WHITE = re.compile(rb"\xc2[\x85\xa0]|\xe1\x9a\x80|\xe2(?:\x80[\x80-\x8a\xa8\xa9\xaf]|\x81\x9f)|\xe3\x80\x80")
+_LABEL_BYTES = 16
+_HASH_BITS = 16
+
+
+class SpanBlock(NamedTuple):
+    """The trees of the plain lines of a text.
+
+    Attributes:
+        is_plain: which lines of the text these are, ``[lines]`` bool; the other attributes are about them alone
+        leaf_counts, node_counts: of each line, int32
+        rows: int32 ``[M, 4]``, the nodes of all lines in preorder: position of the label in ``labels``, start, end,
+            depth, as in `TreeSpans`
+        labels: every label once
+        text: the words of each line, separated by blanks, as lines of UTF-8
+    """
+
+    is_plain: np.ndarray
+    leaf_counts: np.ndarray
+    node_counts: np.ndarray
+    rows: np.ndarray
+    labels: list[str]
+    text: bytes
+
+
+def read_span_block(data: bytes, *, is_checked: bool = False) -> SpanBlock:
+    """Reads the plain lines of UTF-8 text, each of which ends with a line feed.
+
+    A line that may be malformed is not plain, so that `read_forest` can judge it; ``is_checked`` means that it has.
+    """
+    characters = np.frombuffer(data, np.uint8)
+    kinds = _KINDS[characters]
+    places = np.flatnonzero(kinds != _OTHER)
+    kinds = kinds[places]
+    is_plain = _plain_lines(data, kinds, places, is_checked)
+    if not is_plain.all():
+        kept = is_plain[np.cumsum(kinds == _NEWLINE) - (kinds == _NEWLINE)]
+        kinds, places = kinds[kept], places[kept]
+
+    is_open, is_close = kinds == _OPEN, kinds == _CLOSE
+    is_word = np.zeros(len(kinds), bool)  # a blank before a word
+    is_word[:-1] = (kinds[:-1] == _BLANK) & is_close[1:]
+    level = np.cumsum(is_open.astype(np.int32) - is_close, dtype=np.int32)
+    words = np.cumsum(is_word, dtype=np.int32)
+    ends = np.flatnonzero(kinds == _NEWLINE)
+    leaf_counts = np.diff(words[ends], prepend=np.int32(0))
+    words_before = np.repeat(words[ends] - leaf_counts, np.diff(ends, prepend=-1))
+
+    opens, closes = np.flatnonzero(is_open), np.flatnonzero(is_close)
+    rows = np.empty((len(opens), 4), np.int32)
+    rows[:, 0], labels = _number_labels(characters, places[opens] + 1, places[opens + 1] if len(opens) else opens)
+    rows[:, 1] = (words - words_before)[opens]
+    rows[:, 3] = depth = level[opens] - 1
+    # Of the brackets at one level, every closing one belongs to the opening one before it.
+    rows[_by_level(depth), 2] = (words - words_before)[closes[_by_level(level[closes])]]
+
+    node_counts = np.diff(np.cumsum(is_open, dtype=np.int32)[ends], prepend=np.int32(0))
+    text = _text_of(characters, places, is_word, words - words_before == 1, ends)
+    if b"RB" in text:
+        text = unescape(text.decode("utf-8")).encode("utf-8")
+    return SpanBlock(is_plain, leaf_counts, node_counts, rows, labels, text)
+
+
+def _plain_lines(data: bytes, kinds: np.ndarray, places: np.ndarray, is_checked: bool) -> np.ndarray:
+    """Returns which lines are plain and well formed, given the kinds and places of all characters but text."""
+    newlines = places[kinds == _NEWLINE]
+    ends = np.flatnonzero(kinds == _NEWLINE)
+    bad = np.zeros(len(newlines), bool)
+
+    before = np.append(np.uint8(_NEWLINE), kinds[:-1])
+    has_text = np.diff(places, prepend=-1) > 1
+    refused = (kinds == _REFUSED) | (before == _REFUSED)
+    code = (np.where(refused, 0, before).astype(np.intp) * 2 + has_text) * 5 + np.where(refused, 0, kinds)
+    wrong = refused | ~_ALLOWED[code]
+    # A word stands behind a label.
+    wrong[2:] |= has_text[2:] & (kinds[2:] == _CLOSE) & (kinds[:-2] != _OPEN)
+    bad[np.searchsorted(ends, np.flatnonzero(wrong))] = True
+
+    change = (kinds == _OPEN).astype(np.int32) - (kinds == _CLOSE)
+    level = np.cumsum(change, dtype=np.int32)
+    at_start = np.append(np.int32(0), level[ends[:-1]])[: len(ends)]
+    bad |= level[ends] != at_start
+    if len(ends):
+        starts = np.append(0, ends[:-1] + 1)
+        bad |= np.minimum.reduceat(level, starts) < at_start
+        bad |= np.maximum.reduceat(level, starts) - at_start > DEPTH_LIMIT
+    if not is_checked:
+        # A leaf such as ``0=word`` may carry its position.
+        found = [place for place in _occurrences(data, b"=") if data[place - 1 : place].isdigit()]
+        if not data.isascii():
+            found += [match.start() for match in _WHITE.finditer(data)]
+        bad[np.searchsorted(newlines, found)] = True
+    return ~bad
+
+
+def _occurrences(data: bytes, part: bytes) -> Iterator[int]:
+    place = data.find(part)
+    while place >= 0:
+        yield place
+        place = data.find(part, place + 1)
+
+
+def _by_level(level: np.ndarray) -> np.ndarray:
+    """Returns the order of brackets by level, and from left to right within it."""
+    # Numpy sorts integers of sixteen bits in linear time.
+    return np.argsort(level.astype(np.uint16) if level.max(initial=0) < 1 << 16 else level, kind="stable")
+
+
+def _text_of(
+    characters: np.ndarray, places: np.ndarray, is_word: np.ndarray, is_first: np.ndarray, ends: np.ndarray
+) -> bytes:
+    """Returns the words with the blanks before them, but for the first of a line, and the ends of lines."""
+    change = np.zeros(len(characters) + 1, np.int8)
+    words = np.flatnonzero(is_word)
+    change[places[words] + is_first[words]] = 1
+    change[places[words + 1]] -= 1
+    change[places[ends]] += 1
+    change[places[ends] + 1] -= 1
+    return characters[np.cumsum(change[:-1], dtype=np.int8).view(bool)].tobytes()
+
+
+def _number_labels(characters: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, list[str]]:
+    """Numbers labels, given where each starts and ends: the number of each, and all labels by number."""
+    lengths = ends - starts
+    if not len(starts):
+        return np.zeros(0, np.int32), []
+    if lengths.max() <= _LABEL_BYTES:
+        letters = np.zeros((len(starts), _LABEL_BYTES), np.uint8)
+        for place in range(int(lengths.max())):
+            longer = lengths > place
+            letters[longer, place] = characters[starts[longer] + place]
+        halves = letters.view(np.uint64)
+        mixed = halves[:, 0] * np.uint64(0x9E3779B97F4A7C15) ^ halves[:, 1] * np.uint64(0xC2B2AE3D27D4EB4F)
+        hashes = mixed >> np.uint64(64 - _HASH_BITS)
+        example = np.full(1 << _HASH_BITS, -1, np.int64)
+        example[hashes] = np.arange(len(starts))
+        # Unless two labels have the same hash, there is one example of each.
+        if np.array_equal(halves[example[hashes]], halves):
+            used = np.flatnonzero(example >= 0)
+            number = np.zeros(1 << _HASH_BITS, np.int32)
+            number[used] = np.arange(len(used))
+            names = [letters[index, : lengths[index]].tobytes().decode("utf-8") for index in example[used].tolist()]
+            return number[hashes], names
+    numbers: dict[bytes, int] = {}
+    data = characters.tobytes()
+    found = [numbers.setdefault(data[s:e], len(numbers)) for s, e in zip(starts.tolist(), ends.tolist())]
+    return np.array(found, np.int32), [name.decode("utf-8") for name in numbers]

@@ -1,19 +1,21 @@
-"""Sides of a folder with constituency trees: from a text file to the label dictionary and the tree files of a split.
+"""Constituency trees of a side: from a text file to the label dictionary and the tree files of a split.
 
-A split is encoded in one pass (:func:`encode_split`), a chunk of lines at a time, in several processes: its leaves
-become the text that stock fairseq binarizes, and its trees a store whose labels are numbered as they come. Chunks are
-cut by the numbers of their lines alone, so the files do not depend on the number of processes. When all training trees
-are encoded, the label dictionary is made, and :func:`write_side` puts its numbers into the stores.
+A split is encoded in one pass (`encode_split`), a chunk of lines at a time, in several processes: its leaves become the
+text that fairseq binarizes, and its trees a store whose labels are numbered as they come. Chunks are cut by the numbers
+of their lines alone, so the files do not depend on the number of processes. When all training trees are encoded, the
+label dictionary is made, and `write_side` puts its numbers into the stores.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from fairseq.data import Dictionary
@@ -21,7 +23,7 @@ from fairseq.data import Dictionary
 from tree_fairseq.data_bin.index_files import data_and_index
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.records import SideRecord, SplitRecord
-from tree_fairseq.data_bin.staging import Staging
+from tree_fairseq.data_bin.staging import Work
 from tree_fairseq.data_bin.token_files import (
     found_impl,
     most_frequent,
@@ -29,7 +31,6 @@ from tree_fairseq.data_bin.token_files import (
     token_file_names,
     token_prefix,
 )
-from tree_fairseq.data_bin.tree_chunks import ChunkTask, EncodedChunk, ReadLine, encode_chunks, encode_parsed, numbering
 from tree_fairseq.data_bin.tree_store import (
     TreeBlock,
     TreeStore,
@@ -48,44 +49,39 @@ from tree_fairseq.parsing.corpus_run import Progress
 from tree_fairseq.parsing.line_parser import LineParser, ParsedLine
 from tree_fairseq.parsing.parsers import FLAT_LABEL, FLAT_TAG, ParserOptions, check_failures, registered_parser
 from tree_fairseq.support.files import require_room
-from tree_fairseq.support.processes import ProcessPool
+from tree_fairseq.trees.spans import read_span_block
 from tree_fairseq.trees.subwords import SUBWORD_SUFFIX
-from tree_fairseq.trees.text import TextInput
+from tree_fairseq.trees.text import Chunk, TextInput, chunk_bytes, chunk_lines
 
 logger = logging.getLogger(__name__)
+
+Labels = tuple[Sequence[str], Sequence[str]]
+"""All labels that trees can have, and those of them that can stand directly above words."""
 
 
 @dataclass(frozen=True)
 class TreeSide:
-    """A side that gets constituency trees: ``source`` or ``target``, its language, and how its text is parsed."""
+    """A side that gets constituency trees.
+
+    Attributes:
+        side: ``source`` or ``target``
+        options: how its text is parsed
+        labels: those of its trees, if not the parser decides them
+    """
 
     side: str
     lang: str
     options: ParserOptions
+    labels: Labels | None = None
 
     def record(self) -> SideRecord:
-        """Returns the side's entry in the manifest, still without splits."""
+        """Returns the side's record for the manifest, without splits."""
         return SideRecord(
             side=self.side,
             parser=self.options.to_json(),
             identity=LineParser(self.options).identity(),
             labels=label_dictionary_name(self.lang),
         )
-
-    def known_labels(self, cache: Path) -> tuple[list[str], list[str]]:
-        """Returns all labels that trees of new text can have, and those of them that can stand directly above words.
-
-        The parse cache in the folder ``cache`` remembers the labels of a parser.
-        """
-        parser = LineParser(self.options)
-        if not registered_parser(self.options.name).expensive:
-            return parser.inventory(), parser.tags()
-        with ParseCache(cache) as known:
-            return parser.inventory(known), parser.tags(known)
-
-    def line_reader(self, split: str) -> ReadLine | None:
-        """Returns a function that reads the lines of a split instead of the parser; None for the parser."""
-        return None
 
     @property
     def leaves_are_tokens(self) -> bool:
@@ -94,13 +90,103 @@ class TreeSide:
         return options.name != "brackets" and options.tokenize == "pretokenized" and options.subword_model is None
 
 
+def start_sides(manifest: Manifest, sides: Iterable[TreeSide], rewritten: Mapping[str, Iterable[str]]) -> None:
+    """Enters sides into a manifest, with the splits that stay; ``rewritten`` names the others, by language.
+
+    Raises:
+        DataFolderError: splits that stay were parsed differently, so new text could not be parsed like all of them.
+    """
+    for side in sides:
+        new = side.record()
+        manifest.keep_splits(manifest.sides.get(side.lang), new, rewritten[side.lang], f"trees of {side.lang}")
+        manifest.sides[side.lang] = new
+
+
+class EncodedChunk(NamedTuple):
+    """Consecutive lines as arrays.
+
+    Attributes:
+        trees: labelled with positions in ``labels``
+        labels: every label of the chunk, and how often it occurs
+        chains: unary chains over two or more leaves, as labels from the top down, and how often each occurs
+        text: the leaves, one line of UTF-8 text for each line
+        failed: by number of the line, from 1, how many of its sentences could not be parsed and have flat trees
+    """
+
+    trees: TreeBlock
+    labels: dict[str, int]
+    chains: dict[tuple[str, ...], int]
+    text: bytes
+    sentences: int
+    failed: dict[int, int]
+
+
+def encode_chunk(path: Path, options: ParserOptions, chunk: Chunk) -> EncodedChunk:
+    """Parses and encodes a chunk of a text file; of several malformed lines the first raises its error."""
+    stays_as_it_is = options.subword_model is None and not options.strip_function_tags and options.noise == 0
+    if options.name == "brackets" and stays_as_it_is:
+        text = chunk_bytes(path, chunk)
+        is_plain = read_span_block(text).is_plain
+        if is_plain.all():
+            return _encode_brackets(text, {})
+        lines, failed = text.split(b"\n"), {}
+        for index in np.flatnonzero(~is_plain).tolist():
+            number = chunk.first_line + index
+            [line] = _line_parser(options).parse_lines([lines[index].decode("utf-8")], number, path)
+            lines[index] = line.written.encode("utf-8")
+            if line.failed:
+                failed[number] = line.failed
+        return _encode_brackets(b"\n".join(lines), failed)
+    lines = [line for _, line in chunk_lines(path, chunk)]
+    return encode_parsed(_line_parser(options).parse_lines(lines, chunk.first_line, path), chunk.first_line)
+
+
+def encode_parsed(lines: Sequence[ParsedLine], first_line: int) -> EncodedChunk:
+    """Encodes the trees of parsed lines, the first of which has the given number."""
+    written = "".join(f"{line.written}\n" for line in lines).encode("utf-8")
+    return _encode_brackets(written, {n: line.failed for n, line in enumerate(lines, first_line) if line.failed})
+
+
+def _encode_brackets(text: bytes, failed: dict[int, int]) -> EncodedChunk:
+    block = read_span_block(text, is_checked=True)
+    counts = np.bincount(block.rows[:, 0], minlength=len(block.labels))
+    return EncodedChunk(
+        trees=TreeBlock(block.leaf_counts, block.node_counts, block.rows),
+        labels=dict(zip(block.labels, counts.tolist())),
+        chains=_count_chains(block.rows, block.labels),
+        text=block.text,
+        sentences=int(np.count_nonzero(block.rows[:, 3] == 0)),
+        failed=failed,
+    )
+
+
+@functools.lru_cache(maxsize=2)
+def _line_parser(options: ParserOptions) -> LineParser:
+    """The parser that this process uses for all chunks."""
+    return LineParser(options)
+
+
+def _count_chains(rows: np.ndarray, names: list[str]) -> dict[tuple[str, ...], int]:
+    """Counts the unary chains of two or more labels over two or more leaves in trees ``[M, 4]`` int32 in preorder."""
+    start, end, depth = rows[:, 1], rows[:, 2], rows[:, 3]
+    # A node continues its chain when the next node lies under it and has the same span.
+    linked = np.zeros(len(rows) + 1, bool)
+    linked[1:-1] = (depth[1:] == depth[:-1] + 1) & (start[1:] == start[:-1]) & (end[1:] == end[:-1])
+    linked[1:-1] &= end[:-1] - start[:-1] >= 2
+    tops = np.flatnonzero(~linked[:-1] & linked[1:])
+    bottoms = np.flatnonzero(linked[:-1] & ~linked[1:])
+    labels = np.ascontiguousarray(rows[:, 0])
+    buffer, width = labels.tobytes(), labels.itemsize
+    counts = Counter(buffer[top * width : (bottom + 1) * width] for top, bottom in zip(tops.tolist(), bottoms.tolist()))
+    return {tuple(names[label] for label in np.frombuffer(chain, np.int32)): counts[chain] for chain in counts}
+
+
 @dataclass
 class SplitTrees:
-    """The encoded trees of a split.
+    """Counts over the encoded trees of a split.
 
     Attributes:
         failed: numbers of the lines, from 1, in which a sentence has a flat tree because it could not be parsed
-        lines, leaves, nodes, sentences, failed_sentences: their numbers
         labels: how often each label occurs; the position of a label is its number in the store
         chains: how often each unary chain over two or more leaves occurs, from the top down
     """
@@ -113,7 +199,7 @@ class SplitTrees:
     failed_sentences: int = 0
     labels: Counter[str] = field(default_factory=Counter)
     chains: Counter[tuple[str, ...]] = field(default_factory=Counter)
-    _numbers: defaultdict[str, int] = field(default_factory=numbering)
+    _numbers: defaultdict[str, int] = field(default_factory=lambda: _numbering())
 
     def add(self, chunk: EncodedChunk) -> TreeBlock:
         """Counts a chunk and returns its trees with the split's numbers of labels."""
@@ -125,27 +211,25 @@ class SplitTrees:
         self.nodes += len(chunk.trees.rows)
         self.chains.update(chunk.chains)
         self.labels.update(chunk.labels)
-        numbers = [self._numbers[label] for label in chunk.labels]
-        chunk.trees.rows[:, 0] = np.array(numbers, np.int32)[chunk.trees.rows[:, 0]]
+        numbers = np.array([self._numbers[label] for label in chunk.labels], np.int32)
+        chunk.trees.rows[:, 0] = numbers[chunk.trees.rows[:, 0]]
         return chunk.trees
 
 
+def _numbering() -> defaultdict[str, int]:
+    """A mapping that gives each new key the next number."""
+    numbers: defaultdict[str, int] = defaultdict()
+    numbers.default_factory = numbers.__len__
+    return numbers
+
+
 def encode_split(
-    text: TextInput,
-    options: ParserOptions,
-    staging: Staging,
-    *,
-    pool: ProcessPool,
-    store: Path | None,
-    leaves: Path | None,
-    read: ReadLine | None = None,
+    text: TextInput, options: ParserOptions, work: Work, *, store: Path | None, leaves: Path | None
 ) -> SplitTrees:
     """Parses a text file and encodes its trees.
 
-    The next attempt finds the parses of an expensive parser in the parse cache when this one is stopped.
-
     The trees go to the files ``store.bin`` and ``store.idx``, the leaves to a file with one line for each line, unless
-    they are None. A function may read each line in place of the parser.
+    they are None. If this attempt is stopped, the next one finds the parses of an expensive parser in the parse cache.
 
     Raises:
         TooManyParseFailuresError: more sentences failed than the options allow.
@@ -171,17 +255,27 @@ def encode_split(
             def take(lines: Sequence[ParsedLine], first_line: int) -> None:
                 keep(encode_parsed(lines, first_line))
 
-            cache, run = staging.parse_cache, staging.run
-            parse_in_order(text.path, options, take, pool=pool, cache=cache, run=run, ranks=staging.ranks)
+            staging = work.staging
+            parse_in_order(text.path, options, take, pool=work.pool, cache=staging.parse_cache, run=staging.run)
             return trees
+        encode = functools.partial(encode_chunk, text.path, options)
         with Progress(text.path, text.lines) as progress:
-            for chunk in encode_chunks([ChunkTask(text.path, chunk, options, read) for chunk in text.chunks], pool):
+            for chunk in work.pool.map(encode, text.chunks, f"encoded {text.path}", progress=False):
                 keep(chunk)
                 progress.done(len(chunk.trees.leaf_counts), chunk.sentences)
     progress.log(trees.lines, trees.sentences, len(trees.failed))
     limit = options.max_parse_failures
     check_failures(limit, trees.failed_sentences, trees.sentences, trees.failed, str(text.path))
     return trees
+
+
+def known_labels(options: ParserOptions, cache: Path) -> Labels:
+    """Returns the labels that a parser can give; the parse cache in the folder ``cache`` remembers them."""
+    parser = LineParser(options)
+    if not registered_parser(options.name).expensive:
+        return parser.inventory(), parser.tags()
+    with ParseCache(cache) as known:
+        return parser.inventory(known), parser.tags(known)
 
 
 def make_label_dictionary(
@@ -196,7 +290,7 @@ def make_label_dictionary(
     if reused is not None:
         logger.info("[trees] labels of %s: from %s", side.lang, reused)
         return load_label_dictionary(reused)
-    inventory, tags = side.known_labels(cache)
+    inventory, tags = side.labels or known_labels(side.options, cache)
     if "train" not in trees and set(inventory) <= {FLAT_LABEL, FLAT_TAG}:
         raise InputError(
             f"the labels of {side.lang} are not known: {side.options.name} does not name its labels "
@@ -214,18 +308,14 @@ def make_label_dictionary(
 
 
 def write_side(
-    manifest: Manifest,
-    side: TreeSide,
-    trees: Mapping[str, SplitTrees],
-    dictionary: Dictionary,
-    output: Path,
-    token_folder: Path,
+    work: Work, side: TreeSide, trees: Mapping[str, SplitTrees], dictionary: Dictionary, token_folder: Path
 ) -> None:
-    """Writes the label dictionary of a side, completes its tree files in ``output`` and enters them into the manifest.
+    """Writes the label dictionary of a side, completes its tree files and enters them into the manifest.
 
     Raises:
         LeafMismatchError: a line has another number of leaves than tokens.
     """
+    manifest, output = work.manifest, work.output
     record = manifest.sides[side.lang]
     save_label_dictionary(dictionary, output / record.labels)
     manifest.enter_dictionary(output / record.labels, in_use=bool(record.splits))
@@ -256,15 +346,3 @@ def _finish_split(split: SplitTrees, dictionary: Dictionary, store: Path, tokens
         unknown_labels=sum(unknown.values()),
         files=token_file_names(tokens, found_impl(tokens)) + [path.name for path in data_and_index(store)],
     )
-
-
-def start_sides(manifest: Manifest, sides: Iterable[TreeSide], rewritten: Mapping[str, Iterable[str]]) -> None:
-    """Enters sides into a manifest, with the splits that stay; ``rewritten`` names the others, by language.
-
-    Raises:
-        DataFolderError: splits that stay were parsed differently; interactive translation could not parse like both.
-    """
-    for side in sides:
-        new = side.record()
-        manifest.keep_splits(manifest.sides.get(side.lang), new, rewritten[side.lang], f"trees of {side.lang}")
-        manifest.sides[side.lang] = new

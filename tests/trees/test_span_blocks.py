@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import strategies
-from tree_fairseq.trees import bracket_blocks
-from tree_fairseq.trees.bracket import read_spans, write_forest
-from tree_fairseq.trees.bracket_blocks import SpanBlock, read_span_block
+from tree_fairseq.trees import spans
+from tree_fairseq.trees.bracket import write_forest
+from tree_fairseq.trees.spans import SpanBlock, read_span_block, read_spans
 
 
 def check(lines: list[str]) -> SpanBlock:
@@ -22,8 +22,8 @@ def check(lines: list[str]) -> SpanBlock:
     plain = [read_spans(line) for line, is_plain in zip(lines, block.is_plain) if is_plain]
     assert block.leaf_counts.tolist() == [len(forest.leaves) for forest in plain]
     assert block.node_counts.tolist() == [len(forest.labels) for forest in plain]
-    spans = [forest.spans for forest in plain]
-    assert np.array_equal(block.rows[:, 1:], np.concatenate([np.zeros((0, 3), np.int32), *spans]))
+    rows = [forest.spans for forest in plain]
+    assert np.array_equal(block.rows[:, 1:], np.concatenate([np.zeros((0, 3), np.int32), *rows]))
     labels = [label for forest in plain for label in forest.labels]
     assert [block.labels[number] for number in block.rows[:, 0]] == labels
     assert sorted(block.labels) == sorted(set(labels))
@@ -53,7 +53,15 @@ def test_any_change_of_a_plain_line():
 
 
 @pytest.mark.parametrize(
-    "line", ["", "(S (NN a))", "(S (NN a) (NN b)) (T (NN c))", "(NP (NN \u00e4\u4e2d) (, ,))", "(A-B=2 (X a=1))"]
+    "line",
+    [
+        "",
+        "(S (NN a))",
+        "(S (NN a) (NN b)) (T (NN c))",
+        "(NP (NN \u00e4\u4e2d) (, ,))",
+        "(A-B=2 (X a=1))",
+        "(X (-LRB- -LRB-))",
+    ],
 )
 def test_usual_lines_are_plain(line):
     assert check([line]).is_plain.tolist() == [True]
@@ -71,7 +79,7 @@ def test_deep_and_wide_trees():
 
 @pytest.mark.parametrize("hash_bits", [1, 16])
 def test_labels_with_the_same_hash_and_long_labels(monkeypatch, hash_bits):
-    monkeypatch.setattr(bracket_blocks, "_HASH_BITS", hash_bits)
+    monkeypatch.setattr(spans, "_HASH_BITS", hash_bits)
     names = [f"L{number}" for number in range(50)] + ["\u00c4" * 9]
     check([f"({name} (T a) (T b))" for name in names[:-1]])
     check([f"({name} (T a) (T b))" for name in names])
