@@ -67,8 +67,7 @@ def insertion() -> str:
 
 def accumulation() -> str:
     """The subtree mask of a sentence, and how much each leaf counts in the value of each node (w = 1)."""
-    from tree_fairseq.trees.spans import read_spans
-    from tree_fairseq.trees.spans import reduce_spans
+    from tree_fairseq.trees.spans import read_spans, reduce_spans
 
     read = read_spans(SENTENCE)
     kept = reduce_spans(read.spans)
@@ -102,8 +101,7 @@ def distances() -> str:
     import torch
 
     from tree_fairseq.nn.distances import leaf_distances
-    from tree_fairseq.trees.spans import read_spans
-    from tree_fairseq.trees.spans import reduce_spans
+    from tree_fairseq.trees.spans import read_spans, reduce_spans
 
     read = read_spans(SENTENCE)
     words, spans = read.leaves, torch.from_numpy(read.spans[reduce_spans(read.spans)])
