@@ -132,6 +132,7 @@ def test_files_share_names_only_on_purpose():
         "criterion",
         "task",
         "preprocessing",
+        "views",
     }
     names = [path.stem for path in files()]
     folders = {path.name for path in PACKAGE.rglob("*") if path.is_dir()}

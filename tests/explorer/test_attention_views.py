@@ -9,12 +9,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from tree_fairseq.explorer.attention_records import recorded_attention
-from tree_fairseq.explorer.attention_views import PHRASES_SHOWN, TreeNodes, accumulation_view, cross_attention_view
-from tree_fairseq.explorer.document import matrix_values
+from tree_fairseq.drawing.views import Explained, matrix_values
+from tree_fairseq.explorer.cross_attention import cross_attention_view, recorded_attention
 from tree_fairseq.nn.shared_memory import ProjectedMemory, SharedMemoryAttention
 from tree_fairseq.tree_insertion.tree_shapes import read_partial_trees
 from tree_fairseq.tree_transformer.attention import TreeSelfAttention
+from tree_fairseq.tree_transformer.views import TreeNodes, accumulation_view, recorded_nodes
+from tree_fairseq.treeformer.views import PHRASES_SHOWN
 
 TREE = "(S (NP (DT the) (JJ old) (NN man)) (VP (VBZ sees) (NP (DT a) (NN (NN_sub light@@) (NN_sub house)))) (. .))"
 FOREST = "(S (NP (DT the) (NN man)) (VP (VBZ sleeps))) (S (NP (PRP it)) (VP (VBZ sings)) (. .))"
@@ -62,15 +63,15 @@ def test_nodes_attend_as_the_equations_say(tree_system, line):
         layer.self_attn.register_forward_hook(
             lambda module, args, kwargs, _: seen.append(kwargs["query"]), with_kwargs=True
         )
-    with recorded_attention(model) as record, torch.no_grad():
+    with recorded_nodes(model) as record, torch.no_grad():
         model.encoder(inputs["src_tokens"], inputs["src_lengths"], source_spans=inputs["source_spans"])
     leaves = inputs["src_tokens"].size(1)
-    view = accumulation_view(record.nodes, nodes, leaves - 1)
+    view = accumulation_view(record, nodes, leaves - 1)
     assert len(nodes) >= 2 and view["layers"] == len(seen) == 2 and view["heads"] == 4
     shown = matrix_values(view["weights"])
     for number, (layer, states) in enumerate(zip(model.encoder.layers, seen)):
         expected = direct_weights(layer.self_attn, states, nodes.records, leaves).mean(0)
-        np.testing.assert_allclose(record.nodes[number].weights[0].numpy(), expected, atol=1e-12)
+        np.testing.assert_allclose(record[number].weights[0].numpy(), expected, atol=1e-12)
         without_eos = np.delete(expected, leaves - 1, axis=1)
         np.testing.assert_allclose(shown[number], without_eos, atol=0.5 / 255 + 1e-6)
 
@@ -135,8 +136,8 @@ def test_decoders_attend_as_the_equation_says(request, name):
     eos = system.task.target_dictionary.eos()
     with recorded_attention(model) as record, torch.no_grad():
         model(**inputs, prev_output_tokens=torch.tensor([[eos, 7, 8, 9]]))
-    assert len(record.cross) == len(expected) == 2
-    for layer, weights in zip(record.cross, expected):
+    assert len(record) == len(expected) == 2
+    for layer, weights in zip(record, expected):
         # fairseq's softmax is in single precision.
         torch.testing.assert_close(layer.weights, weights.float())
         torch.testing.assert_close(layer.weights.sum(1), torch.ones(4))
@@ -157,8 +158,8 @@ def test_a_memory_that_was_projected_beforehand_is_attended_to_as_the_equation_s
     with recorded_attention(model) as record, torch.no_grad():
         memory = model.encode(inputs["src_tokens"], inputs["src_lengths"])
         model.decode(memory, read_partial_trees(partial, dictionary.pad()))
-    assert len(record.cross) == len(expected) == 2
-    for layer, weights in zip(record.cross, expected):
+    assert len(record) == len(expected) == 2
+    for layer, weights in zip(record, expected):
         torch.testing.assert_close(layer.weights, weights)
 
 
@@ -203,5 +204,7 @@ def test_a_stock_model_attends_to_words(stock_system):
 
 def test_without_known_places_there_is_no_view(stock_system):
     sentence = next(stock_system.reader.read_split("test"))
-    record, rows = stock_system._attention(sentence.sample, {}, [7, 8])
-    assert cross_attention_view(record.cross, rows, ["one", "two"], None) is None
+    explained = Explained(sentence.sample, ["one"], ["one", "two"], [], (), [], [7, 8])
+    with recorded_attention(stock_system.models[0]) as explained.cross:
+        explained.rows = stock_system._read_output(explained)
+    assert len(explained.cross) == 2 and cross_attention_view(explained, []) is None

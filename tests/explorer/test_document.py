@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from tests.explorer.untrained import untrained
 from tests.strategies import forests
+from tree_fairseq.drawing.views import matrix_record, matrix_values, tree_record
 from tree_fairseq.errors import InputError
 from tree_fairseq.explorer.comparison import Comparison
-from tree_fairseq.explorer.document import matrix_record, matrix_values, tree_record
 from tree_fairseq.explorer.systems import System
 from tree_fairseq.trees.tree import tree_from_preorder
 

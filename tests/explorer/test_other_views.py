@@ -7,7 +7,7 @@ import torch
 
 from tests.end_to_end.tiny_classes import preprocess, write_examples
 from tests.explorer.untrained import untrained
-from tree_fairseq.explorer.document import matrix_values, tree_record
+from tree_fairseq.drawing.views import matrix_values, tree_record
 from tree_fairseq.explorer.systems import System
 from tree_fairseq.treeformer.induction import sentence_splits
 from tree_fairseq.trees.bracket import read_tree
@@ -91,9 +91,8 @@ def document_data(tmp_path_factory):
 
 
 @pytest.mark.parametrize("attention", ["sentence", "document"])
-@pytest.mark.parametrize("root", ["first", "super"])
-def test_documents_show_the_nodes_of_all_sentences(document_data, root, attention):
-    flags = "--leaf-attention", attention, "--document-root", root
+def test_documents_show_the_nodes_of_all_sentences(document_data, attention):
+    flags = "--leaf-attention", attention
     system = System(untrained(document_data, "tree_classification", "tree_transformer_classifier_tiny", *flags))
     sentence = system.reader.read_line("it is good . the plot is dull .")
     assert len(sentence.forest) == 2 and sentence.depth == 5

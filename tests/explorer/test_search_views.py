@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from tests.explorer.untrained import untrained
 from tests.strategies import symbol_trees
+from tree_fairseq.drawing.views import tree_record
 from tree_fairseq.errors import ArityMismatchError, StructuralSearchError
-from tree_fairseq.explorer.document import tree_record
 from tree_fairseq.explorer.systems import System
-from tree_fairseq.tree_insertion.observed_insertions import NOTHING
-from tree_fairseq.tree_positional.search_steps import OPEN_LABEL, PartialTree
+from tree_fairseq.tree_insertion.views import NOTHING
+from tree_fairseq.tree_positional.views import OPEN_LABEL, PartialTree
 from tree_fairseq.trees.symbols import NULL, SymbolEncoding
 from tree_fairseq.trees.tree import Forest, Tree, tree_from_preorder
 
@@ -144,7 +144,7 @@ def test_illegal_symbols_are_shown_with_their_reasons(searched):
 def test_reasons_name_lengths_and_siblings_without_a_grammar(symbol_data):
     model = untrained(symbol_data, "structural_translation", "tree_positional_transformer_tiny")
     system = System(model, beam=2, max_len_b=4)
-    system.observer.most = len(system.task.target_dictionary)
+    system.methods[0].observer.most = len(system.task.target_dictionary)
     [sentence] = system.reader.read_split("test", 1)
     steps = system.explain(sentence).views["beam"]["steps"]
     reasons = {
@@ -165,7 +165,7 @@ def test_steps_are_kept_for_one_sentence_at_a_time(symbol_system, insertion_syst
         system.reader.open_split("test")
         dataset = system.task.dataset("test")
         batch = dataset.collater([dataset[0], dataset[1]])
-        system.observer.forget()
+        system.methods[0].begin()
         with pytest.raises(StructuralSearchError, match="one sentence at a time"):
             system.task.inference_step(system.generator, system.models, batch)
 

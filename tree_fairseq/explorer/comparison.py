@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from tqdm import tqdm
 
+from tree_fairseq.drawing.views import tree_record
 from tree_fairseq.errors import InputError
-from tree_fairseq.explorer.document import Document, SentenceRecord, SystemRecord, tree_record
+from tree_fairseq.explorer.document import Document, SentenceRecord, SystemRecord
 from tree_fairseq.explorer.sentence_scores import MATCH, TEXT_MATCH
 from tree_fairseq.explorer.sentences import Sentence
 from tree_fairseq.explorer.systems import System

@@ -1,4 +1,4 @@
-"""How well a system does on one sentence, so that two systems can be compared sentence by sentence.
+"""How outputs are written, and how well a system does on one sentence, so that two systems can be compared.
 
 Text has sentence BLEU (sacreBLEU), trees and classes match exactly or not, and numbers have an error.
 """
@@ -7,15 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Callable, Optional
 
+from fairseq import utils
 from fairseq.data import Dictionary
+from fairseq.tasks.translation import TranslationTask
 from sacrebleu.metrics import BLEU
 
 from tree_fairseq.classification.targets import NumberDictionary
 from tree_fairseq.classification.task import ClassificationTask
+from tree_fairseq.data_bin.manifest import MANIFEST_NAME, Manifest
 from tree_fairseq.data_bin.symbol_dictionary import TreeDictionary
 from tree_fairseq.errors import SymbolTreeError
+from tree_fairseq.tasks.sides import symbol_dictionary
 from tree_fairseq.trees.symbols import exact_matches
 from tree_fairseq.trees.tree import Tree
 
@@ -24,16 +29,29 @@ from tree_fairseq.trees.tree import Tree
 class SentenceMetric:
     """A metric of one sentence, greater if better.
 
-    ``compare`` gets the output and the reference, each as text and as ids.
+    ``compare`` gets the output and the reference, each as text and as ids. ``is_of_text`` says whether both are text
+    of a language, with subwords to join.
     """
 
     name: str
     compare: Callable[[str, Sequence[int], str, Sequence[int]], float]
+    is_of_text: bool = False
 
 
 MATCH = "exact match"
 TEXT_MATCH = SentenceMetric(MATCH, lambda ours, _, theirs, __: 100.0 * (ours == theirs))
 """Whether the texts are the same: for trees that a sequence model writes symbol by symbol."""
+
+
+def target_dictionary(task) -> Dictionary:
+    """The dictionary of targets. It writes trees, too, where a stock task reads the symbols of a tree folder."""
+    dictionary = task.target_dictionary
+    if isinstance(task, TranslationTask) and not isinstance(dictionary, TreeDictionary):
+        folder = Path(utils.split_paths(task.cfg.data)[0])
+        manifest = Manifest.load(folder) if (folder / MANIFEST_NAME).exists() else None
+        if manifest is not None and task.cfg.target_lang in manifest.symbols:
+            return symbol_dictionary(manifest.symbols[task.cfg.target_lang], dictionary)
+    return dictionary
 
 
 def metric_of(task, dictionary: Dictionary) -> SentenceMetric:
@@ -57,7 +75,7 @@ def metric_of(task, dictionary: Dictionary) -> SentenceMetric:
     def sentence_bleu(ours: str, _: Sequence[int], theirs: str, __: Sequence[int]) -> float:
         return round(bleu.sentence_score(ours, [theirs]).score, 2)
 
-    return SentenceMetric("sentence BLEU", sentence_bleu)
+    return SentenceMetric("sentence BLEU", sentence_bleu, is_of_text=True)
 
 
 def _tree(dictionary: TreeDictionary, ids: Sequence[int]) -> Optional[Tree]:

@@ -131,7 +131,7 @@ class ParallelSearch:
         eos: id that fairseq's commands do not print
         counts: numbers of sentences, under :attr:`outputs`, and of those whose best hypothesis is incomplete, by its
             :attr:`reasons`
-        observer: keeps the steps, such as :class:`tree_fairseq.tree_insertion.observed_insertions.ObservedInsertions`
+        observer: keeps the steps, such as :class:`tree_fairseq.tree_insertion.views.ObservedInsertions`
     """
 
     outputs: str  # ``trees`` or ``sequences``

@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from fairseq.data import Dictionary
@@ -34,7 +35,6 @@ from tree_fairseq.errors import StructuralSearchError
 from tree_fairseq.support.options import refuse_flags
 from tree_fairseq.tree_positional.hypotheses import TreeHypotheses
 from tree_fairseq.tree_positional.legal_symbols import LegalSymbols
-from tree_fairseq.tree_positional.search_steps import SearchSteps
 from tree_fairseq.trees.symbols import unknown_symbol
 
 logger = logging.getLogger(__name__)
@@ -63,7 +63,7 @@ class StructuralEnsemble(EnsembleModel):
         self.language_model = None if lm_model is None else lm_model.eval()
         self.lm_weight = lm_weight
         self.trees: TreeHypotheses | None = None
-        self.observer: SearchSteps | None = None
+        self.observer: Any = None  # keeps the steps, see views.py
         self.is_faulty: bool | Tensor = False
 
     def forward_decoder(self, tokens, encoder_outs, incremental_states, temperature: float = 1.0):

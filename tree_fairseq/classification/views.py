@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,36 +13,43 @@ from torch import Tensor, nn
 from tree_fairseq.classification.classifier import TreeClassifier
 from tree_fairseq.classification.targets import IGNORE
 from tree_fairseq.classification.task import ClassificationTask
+from tree_fairseq.drawing.views import Explained, Views, register_views
 from tree_fairseq.trees.spans import encode, reduce_spans
 from tree_fairseq.trees.tree import Forest
 
 _DIGITS = 5  # of probabilities
 
 
-def classification_view(
-    task: ClassificationTask, model: nn.Module, sample: dict[str, Any], hypotheses: Sequence[dict], forest: Forest
-) -> Optional[dict[str, Any]]:
-    """The probabilities of the classes, and of nodes if the model was trained on theirs; None if numbers are predicted.
+@register_views
+class ClassificationViews(Views):
+    """The probabilities of the classes, and the classes of nodes if the model was trained on theirs."""
 
-    Args:
-        task: of the model
-        model: the first of an ensemble, which classifies the nodes
-        sample: a batch of one example
-        hypotheses: all classes, the most probable first
-        forest: the parse that the example was read from
-    """
-    if task.regression:
-        return None
-    probabilities = {int(found["tokens"][0]): math.exp(found["score"]) for found in hypotheses}
-    nodes = None
-    if task.labels_all_nodes and forest and isinstance(model, TreeClassifier):
-        nodes = _classes_of_nodes(task, model, sample, forest)
-    first = task.target_dictionary.nspecial
-    return {
-        "classes": list(task.classes),
-        "probabilities": [round(probabilities[first + number], _DIGITS) for number in range(len(task.classes))],
-        "nodes": nodes,
-    }
+    method, rank = "classification", 2
+
+    @classmethod
+    def fits(cls, task: Any, models: Sequence[nn.Module], generator: Any) -> bool:
+        return isinstance(task, ClassificationTask)
+
+    def read_output(self, explained: Explained) -> list[str]:
+        """Reads the sentence: a class is not read."""
+        self.models[0](**explained.inputs)
+        return []
+
+    def views(self, explained: Explained) -> dict[str, Any]:
+        task, model = self.task, self.models[0]
+        if task.regression:
+            return {}
+        probabilities = {int(found["tokens"][0]): math.exp(found["score"]) for found in explained.hypotheses}
+        nodes = None
+        if task.labels_all_nodes and explained.forest and isinstance(model, TreeClassifier):
+            nodes = _classes_of_nodes(task, model, explained.sample, explained.forest)
+        first = task.target_dictionary.nspecial
+        view = {
+            "classes": list(task.classes),
+            "probabilities": [round(probabilities[first + number], _DIGITS) for number in range(len(task.classes))],
+            "nodes": nodes,
+        }
+        return {"classification": view}
 
 
 @torch.no_grad()

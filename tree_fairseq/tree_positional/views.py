@@ -1,6 +1,6 @@
-"""The steps of a structural search, for those who look: partial trees, candidates, and why some are illegal.
+"""The view of a structural search: its partial trees step by step, their candidates, and why some are illegal.
 
-A search has no observer unless one is set, and then keeps nothing.
+A search has no observer unless the explorer sets one, and then keeps nothing.
 """
 
 from __future__ import annotations
@@ -8,17 +8,23 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
 from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary
+from tree_fairseq.drawing.views import Explained, Views, register_views, tree_record
 from tree_fairseq.errors import StructuralSearchError
 from tree_fairseq.tree_positional.hypotheses import TreeHypotheses
+from tree_fairseq.tree_positional.search import StructuralGenerator
 from tree_fairseq.trees.symbols import NULL
 from tree_fairseq.trees.tree import Forest, tree_from_preorder
 
 OPEN_LABEL = "?"
 """The label of open nodes in partial trees."""
+
+_DIGITS = 4  # of scores and probabilities
 
 
 @dataclass(frozen=True)
@@ -181,3 +187,57 @@ class SearchSteps:
             Candidate(index, score, trees.why_illegal(row, index, self.symbols))
             for index, score in zip(best.indices.tolist(), best.values.exp().tolist())
         ]
+
+
+@register_views
+class StructuralViews(Views):
+    """The view of a structural beam: the hypotheses of each step, and the tree that the search found."""
+
+    method, rank = "tree_positional", 1
+
+    def __init__(self, task: Any, models: Sequence[nn.Module], generator: StructuralGenerator):
+        super().__init__(task, models, generator)
+        self.observer = generator.model.observer = SearchSteps(task.target_dictionary)
+
+    @classmethod
+    def fits(cls, task: Any, models: Sequence[nn.Module], generator: Any) -> bool:
+        return isinstance(generator, StructuralGenerator)
+
+    def begin(self) -> None:
+        self.observer.forget()
+
+    def read_output(self, explained: Explained) -> list[str] | None:
+        """Reads the symbols without EOS at the end: trees end by themselves, and their models do not predict it."""
+        if not getattr(getattr(self.models[0], "decoder", None), "layers", ()):
+            return []
+        dictionary, ids = self.task.target_dictionary, explained.ids
+        previous = torch.tensor([[dictionary.eos(), *ids[:-1]]], device=explained.inputs["src_tokens"].device)
+        self.models[0](**explained.inputs, prev_output_tokens=previous)
+        return [dictionary[index] for index in ids]
+
+    def views(self, explained: Explained) -> dict[str, Any]:
+        steps = [{"hypotheses": [self._record(hypothesis) for hypothesis in step]} for step in self.observer.steps]
+        result = tree_record((self.task.target_dictionary.tree(explained.ids),))
+        return {"beam": {"beam": self.generator.beam_size, "steps": steps, "result": result}}
+
+    def _record(self, hypothesis: Hypothesis) -> dict[str, Any]:
+        dictionary = self.task.target_dictionary
+        partial = PartialTree.of(hypothesis.symbols, dictionary)
+        candidates = [
+            {
+                "symbol": dictionary[candidate.symbol],
+                "probability": round(candidate.probability, _DIGITS),
+                "legal": candidate.why is None,
+                "why": candidate.why or "",
+                "chosen": candidate.chosen,
+            }
+            for candidate in hypothesis.candidates
+        ]
+        return {
+            "tree": tree_record(partial.forest),
+            "open": partial.open,
+            "next": partial.next,
+            "score": round(hypothesis.score, _DIGITS),
+            "parent": hypothesis.parent,
+            "candidates": candidates,
+        }

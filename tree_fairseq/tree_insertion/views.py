@@ -1,28 +1,30 @@
-"""The steps of a parallel insertion of nodes, for those who look: partial trees and the predictions for their slots.
+"""The view of a parallel insertion of nodes: the partial tree of each step, and the predictions for its slots.
 
-A search has no observer unless one is set, and then keeps nothing.
+A search has no observer unless the explorer sets one, and then keeps nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from tree_fairseq.drawing.insertion_steps import InsertionStep
+from tree_fairseq.drawing.views import Explained, Views, register_views, tree_record
 from tree_fairseq.errors import StructuralSearchError
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
+from tree_fairseq.tree_insertion.search import InsertionGenerator, PartialTrees
 from tree_fairseq.tree_insertion.slots import ANCESTOR, DESCENDANT, FIRST_CHILD, IN_TREE, NEXT_SIBLING
+from tree_fairseq.tree_insertion.tree_shapes import read_partial_trees
 from tree_fairseq.trees.symbols import tree_of_parents
 from tree_fairseq.trees.tree import Tree
 
-if TYPE_CHECKING:
-    from tree_fairseq.tree_insertion.search import PartialTrees
-
 NOTHING = "nothing"
 """Stands for the prediction that nothing is inserted."""
+
+_DIGITS = 4  # of probabilities
 
 KIND_NAMES = {DESCENDANT: "descendant", ANCESTOR: "ancestor", FIRST_CHILD: "first child", NEXT_SIBLING: "next sibling"}
 
@@ -96,3 +98,47 @@ class ObservedInsertions:
 
     def _name(self, index: int) -> str:
         return NOTHING if index == self.dictionary.keep else self._label(index)
+
+
+@register_views
+class InsertionViews(Views):
+    """The view of a tree that grows: its nodes after each step, from the root alone, and the best predictions."""
+
+    method, rank = "tree_insertion", 1
+
+    def __init__(self, task: Any, models: Sequence[nn.Module], generator: InsertionGenerator):
+        super().__init__(task, models, generator)
+        self.observer = generator.observer = ObservedInsertions(task.target_dictionary)
+        generator.keep_steps = True
+
+    @classmethod
+    def fits(cls, task: Any, models: Sequence[nn.Module], generator: Any) -> bool:
+        return isinstance(generator, InsertionGenerator)
+
+    def begin(self) -> None:
+        self.observer.forget()
+
+    def read_output(self, explained: Explained) -> list[str]:
+        """Reads the finished tree, node by node."""
+        model, dictionary, best = self.models[0], self.task.target_dictionary, explained.hypotheses[0]
+        device = explained.inputs["src_tokens"].device
+        partial = {name: best[name].unsqueeze(0).to(device) for name in ("labels", "parents")}  # (M,) -> (1, M)
+        model.decode(model.encode(**explained.inputs), read_partial_trees(partial, dictionary.pad()))
+        return [dictionary.words.label(dictionary[index]) for index in best["labels"].tolist()]
+
+    def views(self, explained: Explained) -> dict[str, Any]:
+        best = explained.hypotheses[0]
+        self.observer.finish(best["labels"].tolist(), best["parents"].tolist(), best.get("trace"))
+        return {"insertion": {"steps": [_record(step) for step in self.observer.steps]}}
+
+
+def _record(step: ObservedStep) -> dict[str, Any]:
+    slots = [
+        {
+            "node": slot.node,
+            "kind": slot.kind,
+            "predictions": [{"symbol": symbol, "probability": round(p, _DIGITS)} for symbol, p in slot.predictions],
+        }
+        for slot in step.slots
+    ]
+    return {"tree": tree_record((step.tree,)), "inserted": step.inserted, "slots": slots}

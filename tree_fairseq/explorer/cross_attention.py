@@ -1,0 +1,89 @@
+"""The attention of decoders to what encoders leave: recorded during a forward pass, and as a view.
+
+Hooks record the weights, and are there only while the ``with`` block runs: training and generation never compute them.
+All weights are means over heads.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Any, Optional
+
+import torch
+from torch import Tensor, nn
+
+from tree_fairseq.drawing.views import CrossAttention, Explained, Views, matrix_record
+from tree_fairseq.nn.shared_memory import Memory, ProjectedMemory, SharedMemoryAttention, split_heads
+
+
+@contextlib.contextmanager
+def recorded_attention(model: nn.Module) -> Iterator[list[CrossAttention]]:
+    """Yields a list that a forward pass of the model, on a batch of one sentence, fills: an entry a decoder layer."""
+    record: list[CrossAttention] = []
+    handles = []
+
+    def ask(module: nn.Module, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+        return args, {**kwargs, "need_weights": True, "need_head_weights": True}
+
+    def keep(module: nn.Module, args: tuple, kwargs: dict, output: tuple) -> None:
+        given = dict(zip(("query", "key", "value", "key_padding_mask"), args), **kwargs)
+        if isinstance(given["key"], ProjectedMemory):
+            weights = _weights_over(module, given["query"], given["key"])[:, 0]  # (H, B, T, S) -> (H, T, S)
+        else:
+            weights = output[1] if output[1].dim() == 3 else output[1][:, 0]
+        memory = given.get("key_padding_mask")
+        structure = memory.structure if isinstance(memory, Memory) else memory
+        weights = weights.detach().to(torch.promote_types(weights.dtype, torch.float32))
+        record.append(CrossAttention(weights.mean(0), structure))
+
+    for attention in cross_attentions(model):
+        handles.append(attention.register_forward_pre_hook(ask, with_kwargs=True))
+        handles.append(attention.register_forward_hook(keep, with_kwargs=True))
+    try:
+        yield record
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def cross_attentions(model: nn.Module) -> list[nn.Module]:
+    """The cross-attention of each decoder layer; empty if the model is not a transformer with a decoder."""
+    layers = getattr(getattr(model, "decoder", None), "layers", [])
+    found = [getattr(layer, "encoder_attn", None) for layer in layers]
+    return [attention for attention in found if attention is not None]
+
+
+@torch.no_grad()
+def _weights_over(attention: SharedMemoryAttention, query: Tensor, memory: ProjectedMemory) -> Tensor:
+    """Weights ``[H, B, T, S]`` of queries ``[T, B, D]`` over a memory that was projected beforehand."""
+    logits = split_heads(attention.q_proj(query), attention.num_heads) @ memory.keys.mT / attention.head_dim**0.5
+    if memory.bias is not None:
+        logits = logits + memory.bias.unsqueeze(2)
+    weights = logits.masked_fill(memory.padding[:, None, None], float("-inf")).softmax(-1)
+    return weights.transpose(0, 1)  # (B, H, T, S) -> (H, B, T, S)
+
+
+def cross_attention_view(explained: Explained, methods: Sequence[Views]) -> Optional[dict[str, Any]]:
+    """The attention of target tokens to the memory of a sentence, by layer.
+
+    Columns are the source tokens, and what the methods of the system know of the memory beside them. Returns None if
+    there is no attention, or if the places of the memory are not known, as of an encoder with a memory of its own.
+    """
+    if not explained.cross:
+        return None
+    rows, items = explained.rows, explained.items
+    weights = torch.stack([layer.weights for layer in explained.cross]).cpu()[:, : len(rows)]  # layers x T x S
+    columns = [
+        {"kind": "word" if place < len(explained.tokens) else "eos", "label": item, "start": place, "end": place + 1}
+        for place, item in enumerate(items)
+    ]
+    for method in methods:
+        more, places = method.columns(explained) or ([], None)
+        found = weights if places is None else weights[:, :, places]
+        if more and found.size(2) == len(columns) + len(more):
+            columns, weights = columns + more, found
+            break
+    if weights.size(2) != len(columns):
+        return None
+    return {"rows": list(rows), "columns": columns, "weights": matrix_record(weights)}
