@@ -114,10 +114,7 @@ def test_the_paper_tensor_equals_the_closed_form():
     generator = random.Random(0)
     trees = [descendants_first(random_tree(generator, 12, nodes, 20)) for nodes in (8, 5, 11)]
     batch = TreeBatch.from_net_input(collate_trees(trees, 1), torch.full((3, 12), 4), 1)
-    # The tables have fewer rows than the trees have levels and leaves.
-    module = HierarchicalAccumulation(
-        16, 2, AccumulationConfig(max_vertical_positions=3, max_horizontal_positions=4)
-    ).double()
+    module = HierarchicalAccumulation(16, 2, AccumulationConfig()).double()
     leaves = torch.randn(12, 3, 16, dtype=torch.double, requires_grad=True)
     values = torch.randn(3, 2, 23, 8, dtype=torch.double, requires_grad=True)
     structure = TreeStructure.build(batch, count_leaf=True, mask_subtrees=True, dtype=torch.double)

@@ -52,8 +52,7 @@ def candidates(num_leaves: int, num_nodes: int, size: int) -> Candidates:
     trees = [descendants_first(random_tree(generator, num_leaves, num_nodes, 60)) for _ in range(size)]
     tokens = torch.full((size, num_leaves), 4)
     batch = TreeBatch.from_net_input(collate_trees(trees, PAD), tokens, PAD)
-    config = AccumulationConfig(max_vertical_positions=num_nodes, max_horizontal_positions=num_leaves)
-    module = HierarchicalAccumulation(WIDTH, HEADS, config)
+    module = HierarchicalAccumulation(WIDTH, HEADS, AccumulationConfig())
     leaves = torch.randn(num_leaves, size, WIDTH, requires_grad=True)
     values = torch.randn(size, HEADS, num_leaves + num_nodes, WIDTH // HEADS, requires_grad=True)
     gradient = torch.randn_like(values)

@@ -18,10 +18,8 @@ from tree_fairseq.tree_transformer.tree_structure import TreeStructure
 WIDTH, HEADS = 12, 2
 SETTINGS = settings(max_examples=10, deadline=None)
 CONFIGS = [
-    AccumulationConfig(max_vertical_positions=3, max_horizontal_positions=4),
-    AccumulationConfig(
-        accumulation_denominator="nodes-only", vertical_embedding="root-depth", max_vertical_positions=3
-    ),
+    AccumulationConfig(),
+    AccumulationConfig(accumulation_denominator="nodes-only", vertical_embedding="root-depth"),
     AccumulationConfig(no_hierarchical_embeddings=True),
     AccumulationConfig(no_subtree_mask=True),
 ]

@@ -146,7 +146,7 @@ def test_a_bias_of_the_tree_transformer_is_for_leaves_alone(flags):
     structure = model.encoder(**{name: value for name, value in given.items() if "prev" not in name})["tree_structure"][
         0
     ]
-    first = attention.biased(structure.masks)[0].bias - structure.masks[0].bias
+    first = attention.bias_of_leaves(structure.masks[0]) - structure.masks[0].bias
     num_leaves = structure.num_leaves
     leaves = first[:, :, :num_leaves, :num_leaves]
     real = ~structure.padding[:, None, None, :num_leaves].expand_as(leaves)

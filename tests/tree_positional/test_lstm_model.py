@@ -19,11 +19,12 @@ from tests.tree_positional.symbol_batches import ENCODINGS, EOS, SymbolBatch, sy
 from tests.tree_positional.symbol_pairs import Pairs, task_side
 from tree_fairseq.errors import InputError, MissingTreesError
 from tree_fairseq.support.python_versions import zip_equal
+from tree_fairseq.tree_positional import lstm_model
 from tree_fairseq.tree_positional.lstm_model import TreeToTreeLSTMModel
 from tree_fairseq.tree_positional.search import StructuralGenerator
 from tree_fairseq.trees.symbols import parents_and_branches
 
-SMALL = ("--encoder-embed-dim", "6", "--decoder-embed-dim", "5", "--hidden-size", "8", "--init-range", "0.7")
+SMALL = ("--encoder-embed-dim", "6", "--decoder-embed-dim", "5", "--hidden-size", "8")
 each_source = pytest.mark.parametrize("source", [True, False], ids=["tree", "sequence"])
 each_encoding = pytest.mark.parametrize(
     "encoding", ENCODINGS, ids=lambda encoding: f"{encoding.traversal}-{encoding.binarization}"
@@ -31,7 +32,10 @@ each_encoding = pytest.mark.parametrize(
 
 
 def model_of(pairs, *flags, seed=0):
-    return pairs.model(*SMALL, *flags, arch="tree_to_tree_lstm_tiny", seed=seed)
+    """A model whose weights are large enough to matter."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lstm_model, "INITIAL_RANGE", 0.7)
+        return pairs.model(*SMALL, *flags, arch="tree_to_tree_lstm_tiny", seed=seed)
 
 
 def logits(model, inputs) -> torch.Tensor:
@@ -312,8 +316,8 @@ def test_the_output_may_share_the_embeddings():
 
 
 def test_weights_begin_in_their_range():
-    model = Pairs(False, True).model("--init-range", "0.03", arch="tree_to_tree_lstm_tiny")
-    assert all(parameter.abs().max() <= 0.03 for parameter in model.parameters())
+    model = Pairs(False, True).model(arch="tree_to_tree_lstm_tiny")
+    assert all(parameter.abs().max() <= lstm_model.INITIAL_RANGE for parameter in model.parameters())
     assert not model.encoder.embed_tokens.weight[PAD].any() and not model.decoder.embed_tokens.weight[PAD].any()
 
 

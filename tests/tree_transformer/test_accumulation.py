@@ -9,30 +9,39 @@ from hypothesis import strategies as st
 
 from tests.nn.random_forests import collated, forests
 from tests.tree_transformer import direct_accumulation
-from tree_fairseq.nn.branches import Branches
+from tree_fairseq.nn.branches import BLOCK, MAX_LENGTHS, MAX_RANKS, Branches
 from tree_fairseq.nn.tree_batch import TreeBatch
-from tree_fairseq.tree_transformer.accumulation import AccumulationConfig, HierarchicalAccumulation
+from tree_fairseq.tree_transformer.accumulation import (
+    AccumulationConfig,
+    HierarchicalAccumulation,
+    HierarchicalEmbeddings,
+)
 from tree_fairseq.tree_transformer.tree_structure import TreeStructure
 
 WIDTH, HEADS, PAD = 12, 2, 1
 
 
-def accumulation(config: AccumulationConfig, seed: int) -> HierarchicalAccumulation:
+def accumulation(
+    config: AccumulationConfig, seed: int, ranks: int = MAX_RANKS, heights: int = MAX_LENGTHS
+) -> HierarchicalAccumulation:
+    """A module with tables of other sizes than usual."""
     torch.manual_seed(seed)
-    return HierarchicalAccumulation(WIDTH, HEADS, config).double()
+    module = HierarchicalAccumulation(WIDTH, HEADS, config)
+    if module.embeddings is not None:
+        by_leaf_distance = module.embeddings.by_leaf_distance
+        module.embeddings = HierarchicalEmbeddings(WIDTH // HEADS, by_leaf_distance, heights, ranks)
+    return module.double()
 
 
-def structure_of(tree, src_tokens, config, dtype=torch.double):
+def structure_of(
+    tree, src_tokens, config, dtype=torch.double, ranks: int = MAX_RANKS, heights: int = MAX_LENGTHS, block: int = BLOCK
+):
+    """The structure for such tables; in small blocks of levels, random trees have several."""
+    arrays = (tree[name].numpy() for name in ("start", "end", "depth"))
+    tree = {**tree, "branches": Branches.list(*arrays, ranks, heights, block).as_dict()}
     batch = TreeBatch.from_net_input(tree, src_tokens, PAD)
     count_leaf = config.accumulation_denominator == "with-leaf"
-    limits = config.max_horizontal_positions, config.max_vertical_positions
-    return batch, TreeStructure.build(batch, count_leaf, not config.no_subtree_mask, dtype, *limits)
-
-
-def in_blocks(tree, block: int):
-    """The trees with their branches listed in blocks of so few levels that random trees have several."""
-    arrays = (tree[name].numpy() for name in ("start", "end", "depth"))
-    return {**tree, "branches": Branches.list(*arrays, block=block).as_dict()}
+    return batch, TreeStructure.build(batch, count_leaf, not config.no_subtree_mask, dtype, ranks, heights)
 
 
 def direct(module, config, leaves, values, batch, b):
@@ -80,15 +89,11 @@ def test_values_and_gradients_equal_the_equations(
     denominator, vertical, embeddings, batch_of_forests, left_pad, seed, block, positions
 ):
     config = AccumulationConfig(
-        accumulation_denominator=denominator,
-        vertical_embedding=vertical,
-        no_hierarchical_embeddings=not embeddings,
-        max_vertical_positions=positions[0],  # small, so that random trees exceed them
-        max_horizontal_positions=positions[1],
+        accumulation_denominator=denominator, vertical_embedding=vertical, no_hierarchical_embeddings=not embeddings
     )
-    module = accumulation(config, seed)
+    module = accumulation(config, seed, *positions)  # small tables, so that random trees exceed them
     src_tokens, tree = collated(batch_of_forests, PAD, left_pad, seed)
-    batch, structure = structure_of(in_blocks(tree, block), src_tokens, config)
+    batch, structure = structure_of(tree, src_tokens, config, torch.double, *positions, block)
     num_nodes = batch.is_node.size(1)
     leaves = torch.randn(src_tokens.size(1), len(src_tokens), WIDTH, dtype=torch.double, requires_grad=True)
     values = torch.randn(
@@ -145,19 +150,18 @@ def test_more_levels_than_a_block_equal_the_equations_also_in_single_precision()
     torch.testing.assert_close(rounded.double(), nodes, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("ranks, heights", [(20, 10), (100, 50), (130, 60)])
+@pytest.mark.parametrize("ranks, heights", [(20, 10), (100, 50)])
 def test_ranks_and_heights_beyond_tables_equal_tables_that_repeat_their_last_row(ranks, heights):
-    """Also with more embeddings than collated lists have ranks for: the model lists the branches itself then."""
     trees, leaves, values = deep_input(150)
-    config = AccumulationConfig(max_horizontal_positions=ranks, max_vertical_positions=heights)
-    all_rows = AccumulationConfig(max_horizontal_positions=200, max_vertical_positions=200)
-    module, longer = accumulation(config, 0), accumulation(all_rows, 0)
+    config = AccumulationConfig()
+    module, longer = accumulation(config, 0, ranks, heights), accumulation(config, 0, 200, 200)
     longer.leaf_weight = module.leaf_weight
     for name, count in (("horizontal", ranks), ("vertical", heights)):
         table = getattr(module.embeddings, name).weight.detach()
         rows = table[torch.arange(200).clamp(max=count - 1)]
         getattr(longer.embeddings, name).weight.data.copy_(rows)
     fast, slow = (
-        own(leaves, values, structure_of(*trees, of)[1]) for own, of in ((module, config), (longer, all_rows))
+        own(leaves, values, structure_of(*trees, config, torch.double, *sizes)[1])
+        for own, sizes in ((module, (ranks, heights)), (longer, (200, 200)))
     )
     torch.testing.assert_close(fast, slow, rtol=1e-9, atol=1e-11)

@@ -139,7 +139,7 @@ def assert_equal_with_gradients(fast, slow, inputs):
 
 
 CONFIGS = [
-    AccumulationConfig(max_vertical_positions=3, max_horizontal_positions=4),
+    AccumulationConfig(),
     AccumulationConfig(accumulation_denominator="nodes-only", vertical_embedding="root-depth"),
     AccumulationConfig(no_hierarchical_embeddings=True, no_subtree_mask=True),
     AccumulationConfig(leaves_to_ancestors=True),

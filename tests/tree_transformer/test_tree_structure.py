@@ -55,23 +55,17 @@ def first_columns(batch: TreeBatch) -> list[int]:
 def test_shares_and_coverage_follow_the_definitions(count_leaf, batch_of_forests, left_pad, seed):
     batch, structure = build(batch_of_forests, left_pad, seed, count_leaf=count_leaf)
     expected_share = torch.zeros_like(structure.share)
-    expected_covers = torch.zeros_like(structure.covers)
-    expected_dominates = torch.zeros_like(structure.dominates)
     expected_above = torch.zeros_like(structure.above)
     for b, first in enumerate(first_columns(batch)):
         definitions = Definitions(*batch_of_forests[b])
         for i in definitions.nodes:
-            expected_dominates[b, i, definitions.subtree(i)] = True
             covered = [j for j in definitions.leaves if definitions.covers(i, j)]
             below = [structure.num_leaves + t for t in definitions.subtree(i) if t != i]
             expected_above[b, [first + j for j in covered] + below, i] = 1
             for j in covered:
-                expected_covers[b, i, first + j] = True
                 length = len(definitions.branch(i, j)) + int(count_leaf)
                 expected_share[b, i, first + j] = 1 / (len(covered) * length)
     torch.testing.assert_close(structure.share, expected_share)
-    assert torch.equal(structure.covers, expected_covers)
-    assert torch.equal(structure.dominates, expected_dominates)
     assert torch.equal(structure.above, expected_above)
     assert structure.num_leaves == batch.is_leaf.size(1)
 
@@ -82,10 +76,9 @@ def visible(structure):
     mask = torch.zeros(num_sentences, num_positions, num_positions, dtype=torch.bool)
     end = 0
     for part in structure.masks:
-        assert part.first == end  # every query once
-        end = part.last
         assert torch.isin(part.bias, torch.tensor([0.0, float("-inf")], dtype=part.bias.dtype)).all()
-        mask[:, part.first : part.last, : part.num_keys] = torch.isfinite(part.bias[:, 0])
+        mask[:, end : end + part.num_queries, : part.num_keys] = torch.isfinite(part.bias[:, 0])
+        end += part.num_queries
     assert end == num_positions
     return mask
 
@@ -120,7 +113,7 @@ def test_depth_orders_nodes_of_equal_span():
     """Unary chains that are kept: the higher node dominates the lower one and not the other way round."""
     batch_of_forests = [(3, [(0, 3, 0), (0, 3, 1), (0, 2, 2)])]
     _, structure = build(batch_of_forests, left_pad=False, seed=0)
-    assert structure.dominates[0].tolist() == [[True, True, True], [False, True, True], [False, False, True]]
+    assert structure.above[0, -3:].tolist() == [[0, 0, 0], [1, 0, 0], [1, 1, 0]]
     # From the top to leaf 0: three nodes and the leaf; to leaf 2: two nodes and the leaf.
     torch.testing.assert_close(structure.share[0, 0, :3], torch.tensor([1 / 12, 1 / 12, 1 / 9], dtype=torch.double))
 
@@ -128,7 +121,7 @@ def test_depth_orders_nodes_of_equal_span():
 @pytest.mark.parametrize("batch_of_forests", [[(1, [])], [(1, []), (4, [(0, 4, 0)])], [(2, []), (1, [])]])
 def test_sentences_without_nodes(batch_of_forests):
     batch, structure = build(batch_of_forests, left_pad=True, seed=0)
-    assert structure.covers[0].any() == bool(batch_of_forests[0][1])
+    assert structure.share[0].any() == bool(batch_of_forests[0][1])
     assert visible(structure).any(-1).all()  # no row without a key
     assert not structure.share[0].any()
     leaves = torch.ones(batch.is_leaf.numel(), 1, dtype=torch.double)
@@ -144,5 +137,5 @@ def test_a_row_of_padding_alone():
     tree = {"label": torch.tensor([[7], [PAD]]), "start": zeros, "end": torch.tensor([[2], [0]]), "depth": zeros}
     structure = TreeStructure.build(TreeBatch.from_net_input(tree, tokens, PAD), True, True)
     assert structure.padding[1].all()
-    assert not structure.covers[1].any() and not structure.dominates[1].any()
+    assert not structure.share[1].any() and not structure.above[1].any()
     assert visible(structure).any(-1).all()

@@ -22,6 +22,7 @@ from tree_fairseq.errors import InputError
 from tree_fairseq.nn.common_ancestors import leaf_relations
 from tree_fairseq.nn.distance_bias import DistanceBiasConfig, bias_tables, flags_of_tables, give_rows, tree_tables
 from tree_fairseq.nn.extended_transformer import register_architectures
+from tree_fairseq.nn.shared_memory import join_heads, split_heads
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.support.options import option
 from tree_fairseq.tree_transformer.accumulation import AccumulationConfig
@@ -59,15 +60,15 @@ class DocumentAttention(TreeSelfAttention):
             if self.distance_bias is not None:
                 bias = bias + self.distance_bias()
             leaves = structure.leaves.to_rows(self._across(projected, structure.leaves, bias))
-            heads = (self._split_heads(tensor) for tensor in projected)
-            output = torch.cat([leaves, self.look(*heads, structure.rows.masks[1:])])  # (S, R, D)
+            queries, keys, values = (split_heads(tensor, self.num_heads) for tensor in projected)  # (R, H, S, D / H)
+            of_nodes = queries.split(structure.rows.sizes, dim=2)[1]  # (R, H, M, D / H)
+            nodes = join_heads(self.attend(of_nodes, keys, values, structure.rows.masks[1].bias))
+            output = torch.cat([leaves, nodes])  # (S, R, D)
         return self.out_proj(output), None
 
     def _accumulate(self, states: Tensor, rows: TreeStructure) -> Tensor:
         """Projects states to values and accumulates those of nodes: the shape of ``states``."""
-        heads = self._split_heads(self.v_proj(states))  # (S, R, D) -> (R, H, S, D / H)
-        values = self.accumulation(states[: rows.num_leaves], heads, rows)
-        return values.permute(2, 0, 1, 3).flatten(2)  # (R, H, S, D / H) -> (S, R, D)
+        return join_heads(self.accumulated_values(states, rows))  # (R, H, S, D / H) -> (S, R, D)
 
     def _across(self, projected: tuple[Tensor, Tensor, Tensor], places: Placement, bias: Tensor) -> Tensor:
         """Attends within documents, from and to the same places: ``[B, X, D]``."""

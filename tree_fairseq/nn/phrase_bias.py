@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from tree_fairseq.support.options import option
 
 _BIAS = ".phrase_bias."
+_INITIAL = -3.0
 
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
@@ -24,22 +25,17 @@ _BIAS = ".phrase_bias."
 class PhraseBiasConfig(FairseqDataclass):
     """Options of the bias; each is a flag of the models that use it."""
 
-    initial_phrase_bias: float = option(
-        -3.0,
-        "initial value of a learned bias, one a head and layer, on the decoder's attention to nodes or phrases; the "
-        "model starts close to a transformer that attends to words alone (not in the papers); in a Treeformer less "
-        "ln(h - 1), because there are up to h - 1 phrases for each token",
+    no_phrase_bias: bool = option(
+        False, "as in the papers, no learned bias, one a head and layer, on the decoder's attention to nodes or phrases"
     )
-    no_phrase_bias: bool = option(False, "no such bias, as in the papers")
 
 
 class PhraseBias(nn.Module):
-    """The bias of one attention, to about so many phrases for each token."""
+    """The bias of one attention, to about ``phrases_per_token`` phrases for each token."""
 
-    def __init__(self, num_heads: int, config: PhraseBiasConfig, phrases_per_token: int = 1):
+    def __init__(self, num_heads: int, phrases_per_token: int = 1):
         super().__init__()
-        initial = config.initial_phrase_bias - math.log(phrases_per_token)
-        self.weight = nn.Parameter(torch.full((num_heads,), initial))
+        self.weight = nn.Parameter(torch.full((num_heads,), _INITIAL - math.log(phrases_per_token)))
 
     def forward(self, is_phrase: Tensor) -> Tensor:
         """Biases ``[B, H, S]``: the head's number where ``is_phrase``, ``[B, S]`` bool, zero elsewhere."""

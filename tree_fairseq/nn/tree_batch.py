@@ -18,7 +18,7 @@ from torch import Tensor
 
 from tree_fairseq.data_bin.index_files import line_blocks
 from tree_fairseq.data_bin.tree_store import ChainLabels, StoredTree, TreeStore
-from tree_fairseq.nn.branches import MAX_LENGTHS, MAX_RANKS, Branches
+from tree_fairseq.nn.branches import Branches
 from tree_fairseq.trees.spans import TreeSpans, reduce_spans, reduced_depth, unary_chains
 
 
@@ -95,17 +95,12 @@ class TreeBatch:
             listed=Branches(**source_spans["branches"]) if "branches" in source_spans else None,
         )
 
-    def branches(self, max_ranks: int, max_lengths: int) -> Branches:
-        """The branches with all ranks below ``max_ranks - 1`` and all lengths below ``max_lengths``.
-
-        They are listed here, on the CPU, if those of the batch lack some of them.
-        """
-        num_leaves = self.is_leaf.size(1)
-        enough = min(max_ranks, num_leaves) <= MAX_RANKS and min(max_lengths, num_leaves) <= MAX_LENGTHS
-        if self.listed is not None and enough:
+    def branches(self) -> Branches:
+        """The branches of the trees, which are listed here, on the CPU, if the batch does not have them."""
+        if self.listed is not None:
             return self.listed
-        arrays = (values.cpu().numpy() for values in (self.start - self.first_leaf, self.end - self.first_leaf))
-        listed = Branches.list(*arrays, self.depth.cpu().numpy(), max_ranks, max_lengths)
+        spans = self.start - self.first_leaf, self.end - self.first_leaf, self.depth
+        listed = Branches.list(*(values.cpu().numpy() for values in spans))
         return Branches(**utils.apply_to_sample(lambda each: each.to(self.start.device), listed.as_dict()))
 
 

@@ -19,9 +19,11 @@ from tree_fairseq.errors import CheckpointError
 from tree_fairseq.support.options import flag_of
 
 _LAST_COMMIT = "98237f9"
-# Options that changed what a model computes, and the values that switched them off.
+# Options that changed what a model computes, and the values that are those of this version.
 _SWITCHED_OFF = {
     "deletion": False,
+    "max_horizontal_positions": 100,
+    "max_vertical_positions": 50,
     "signed_distance": False,
     "treeformer_heads": 1,
     "treeformer_layer_norm": False,

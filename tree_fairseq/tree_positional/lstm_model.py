@@ -25,6 +25,9 @@ from tree_fairseq.nn.tree_lstm import MAX_POSITIONS, TreeLSTM
 from tree_fairseq.support.options import option
 from tree_fairseq.tree_positional.lstm_decoder import TreeToTreeLSTMDecoder
 
+INITIAL_RANGE = 0.1
+"""Initial weights are uniform between minus this and this, as those of Chen et al."""
+
 
 class _MemoryEncoder(FairseqEncoder):
     """Base of both encoders: makes fairseq's dict, to which ``root_state`` is added, and reorders it with the beam.
@@ -155,7 +158,6 @@ class TreeToTreeLSTMConfig(FairseqDataclass):
     share_decoder_input_output_embed: bool = option(
         False, "share the target's embeddings with the output layer; both widths must then be equal"
     )
-    init_range: float = option(0.1, "initial weights are uniform between minus this and this")
 
 
 @register_model("tree_to_tree_lstm", dataclass=TreeToTreeLSTMConfig)
@@ -184,9 +186,8 @@ class TreeToTreeLSTMModel(FairseqEncoderDecoderModel):
         cfg.source_symbols = source.symbols
         encoder = build_lstm_encoder(cfg, task.source_dictionary, None, cfg.hidden_size)
         model = cls(encoder, TreeToTreeLSTMDecoder(cfg, task.target_dictionary, target.symbols))
-        # As Chen et al. do.
         for parameter in model.parameters():
-            nn.init.uniform_(parameter, -cfg.init_range, cfg.init_range)
+            nn.init.uniform_(parameter, -INITIAL_RANGE, INITIAL_RANGE)
         for side in (model.encoder, model.decoder):
             nn.init.zeros_(side.embed_tokens.weight[side.embed_tokens.padding_idx])
         return model

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Optional
 
 import torch
@@ -13,7 +11,7 @@ from torch.nn import functional
 
 from tree_fairseq.nn.distance_bias import DistanceBias
 from tree_fairseq.nn.phrase_bias import PhraseBias
-from tree_fairseq.nn.shared_memory import MemoryType, SharedMemoryAttention
+from tree_fairseq.nn.shared_memory import MemoryType, SharedMemoryAttention, dropout_of_weights, split_heads
 from tree_fairseq.tree_transformer.accumulation import AccumulationConfig, HierarchicalAccumulation
 from tree_fairseq.tree_transformer.tree_structure import AttentionMask, TreeStructure
 
@@ -28,18 +26,14 @@ class TreeAttention(MultiheadAttention):
         super().__init__(embed_dim, num_heads, **kwargs)
         self.accumulation = HierarchicalAccumulation(embed_dim, num_heads, config, leaf_dim=self.kdim)
 
-    def _split_heads(self, states: Tensor) -> Tensor:
-        """``[S, B, D]`` to ``[B, H, S, D / H]``."""
-        return states.unflatten(2, (self.num_heads, -1)).permute(1, 2, 0, 3)
-
     def accumulated_values(self, states: Tensor, structure: TreeStructure) -> Tensor:
-        """Projects states to values and accumulates those of the nodes: ``[B, H, S, D / H]``."""
-        values = self._split_heads(self.v_proj(states))
+        """Projects states ``[S, B, D]`` to values, and accumulates those of nodes (eq. 16): ``[B, H, S, D / H]``."""
+        values = split_heads(self.v_proj(states), self.num_heads)  # S x B x D -> B x H x S x D/H
         return self.accumulation(states[: structure.num_leaves], values, structure)
 
 
 class TreeSelfAttention(TreeAttention):
-    """Encoder self-attention of the Tree-Transformer (eqs. 12 to 18) with subtree masking.
+    """Encoder self-attention of the Tree-Transformer (eqs. 12 to 18) with subtree masking (eq. 11).
 
     Two options are not in the paper: attention from leaves to leaves may have a bias by distance, and leaves may attend
     to the nodes above them, with a learned bias a head.
@@ -60,56 +54,38 @@ class TreeSelfAttention(TreeAttention):
         fairseq's encoder layer passes ``key_padding_mask`` on unread, so it is the trees; they have the masks.
         """
         structure = key_padding_mask
-        heads = (
-            self._split_heads(self.q_proj(query)),
-            self._split_heads(self.k_proj(query)),
-            self.accumulated_values(query, structure),
-        )
-        return self.out_proj(self.look(*heads, self.biased(structure.masks))), None
+        queries = split_heads(self.q_proj(query), self.num_heads)  # S x B x D -> B x H x S x D/H
+        keys = split_heads(self.k_proj(query), self.num_heads)
+        values = self.accumulated_values(query, structure)
 
-    def biased(self, masks: Sequence[AttentionMask]) -> Sequence[AttentionMask]:
-        """The masks of a :class:`TreeStructure`, that of the leaves with the biases that there are."""
-        if self.distance_bias is None and self.ancestor_bias is None:
-            return masks
-        leaves, *others = masks
-        bias = leaves.bias
+        # Leaves, then nodes, each with the mask of their kind; or all positions at once without subtree masks. The
+        # gradient of a split is one copy; that of each slice is as large as the whole.
+        attended = []
+        runs = queries.split([mask.num_queries for mask in structure.masks], dim=2)
+        for run, mask in zip(runs, structure.masks):
+            bias = self.bias_of_leaves(mask) if mask is structure.masks[0] else mask.bias
+            seen = keys[:, :, : mask.num_keys], values[:, :, : mask.num_keys]  # B x H x S' x D/H
+            attended.append(self.attend(run, *seen, bias).permute(2, 0, 1, 3))  # B x H x T x D/H -> T x B x H x D/H
+        return self.out_proj(torch.cat(attended).flatten(2)), None  # S x B x H x D/H -> S x B x D
+
+    def attend(self, queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> Tensor:
+        """Scaled dot-product attention ``[B, H, T, D / H]`` with dropout of weights and an additive mask."""
+        dropout = dropout_of_weights(self.dropout_module)
+        return functional.scaled_dot_product_attention(queries, keys, values, bias.to(queries.dtype), dropout)
+
+    def bias_of_leaves(self, mask: AttentionMask) -> Tensor:
+        """The mask of the leaves with the learned biases that there are: ``[B, H or 1, N, S or N]``."""
+        bias = mask.bias
         if self.distance_bias is not None:
-            distances = self.distance_bias()
+            distances = self.distance_bias()  # B x H x N x N
             # Nodes come after the leaves: as keys of leaves, and as queries where subtrees are not masked.
-            more = leaves.num_keys - distances.size(3), leaves.last - distances.size(2)
-            bias = bias + functional.pad(distances, (0, more[0], 0, more[1]))
+            more_keys, more_queries = mask.num_keys - distances.size(3), mask.num_queries - distances.size(2)
+            bias = bias + functional.pad(distances, (0, more_keys, 0, more_queries))
         if self.ancestor_bias is not None:
-            num_leaves, num_nodes = leaves.last, leaves.num_keys - leaves.last
-            of_nodes = self.ancestor_bias[:, None, None].expand(-1, 1, num_nodes)
-            bias = bias + functional.pad(of_nodes, (num_leaves, 0)).to(bias)  # B x H x N x S
-        return [replace(leaves, bias=bias), *others]
-
-    def look(self, query: Tensor, key: Tensor, value: Tensor, masks: Sequence[AttentionMask]) -> Tensor:
-        """Attends within trees from ``[B, H, S, D / H]``, each run of queries under its mask.
-
-        Returns:
-            ``[S, B, D]``, or as many rows as the masks have queries
-        """
-        # The gradient of a split is one copy; that of each slice is as large as the whole.
-        runs = query.split([masks[0].first, *(mask.last - mask.first for mask in masks)], dim=2)[1:]
-        outputs = [
-            self.attend(
-                run,
-                *(
-                    tensor.narrow(2, 0, mask.num_keys) if mask.num_keys < tensor.size(2) else tensor
-                    for tensor in (key, value)
-                ),
-                mask.bias,
-            )
-            for run, mask in zip(runs, masks)
-        ]
-        return torch.cat([output.permute(2, 0, 1, 3) for output in outputs]).flatten(2)  # T x B x H x D/H to T x B x D
-
-    def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> None:
-        """Adds the initial bias on ancestors to the checkpoint of a model whose leaves do not attend to them."""
-        super().upgrade_state_dict_named(state_dict, name)
-        if self.ancestor_bias is not None and f"{name}.ancestor_bias" not in state_dict:
-            state_dict[f"{name}.ancestor_bias"] = torch.full_like(self.ancestor_bias, INITIAL_ANCESTOR_BIAS)
+            num_nodes = mask.num_keys - mask.num_queries
+            of_nodes = self.ancestor_bias[:, None, None].expand(-1, 1, num_nodes)  # H x 1 x M
+            bias = bias + functional.pad(of_nodes, (mask.num_queries, 0)).to(bias)  # B x H x N x S
+        return bias
 
     @torch.no_grad()
     def weights_of_nodes(self, states: Tensor, structure: TreeStructure) -> Tensor:
@@ -117,16 +93,10 @@ class TreeSelfAttention(TreeAttention):
 
         ``states`` ``[S, B, D]`` are those that :meth:`forward` gets. Fused attention, which trains, does not have them.
         """
-        mask, first = structure.masks[-1], structure.num_leaves
-        query, key = self._split_heads(self.q_proj(states)), self._split_heads(self.k_proj(states))
-        logits = query[:, :, first:] @ key.mT / self.head_dim**0.5
-        return (logits + mask.bias.to(logits)).softmax(-1)
-
-    def attend(self, query: Tensor, key: Tensor, value: Tensor, bias: Tensor) -> Tensor:
-        """Scaled dot-product attention ``[B, H, T, D / H]`` with dropout of weights and an additive mask."""
-        drops = self.training or self.dropout_module.apply_during_inference
-        dropout = self.dropout_module.p if drops else 0.0
-        return functional.scaled_dot_product_attention(query, key, value, bias.to(query.dtype), dropout)
+        queries = split_heads(self.q_proj(states), self.num_heads)[:, :, structure.num_leaves :]  # B x H x M x D/H
+        keys = split_heads(self.k_proj(states), self.num_heads)  # B x H x S x D/H
+        logits = queries @ keys.mT / self.head_dim**0.5
+        return (logits + structure.masks[-1].bias.to(logits)).softmax(-1)
 
 
 class TreeCrossAttention(SharedMemoryAttention, TreeAttention):
@@ -141,7 +111,7 @@ class TreeCrossAttention(SharedMemoryAttention, TreeAttention):
         if not attend_nodes:
             self.accumulation = None
         elif not config.no_phrase_bias:
-            self.phrase_bias = PhraseBias(num_heads, config)
+            self.phrase_bias = PhraseBias(num_heads)
 
     def read(self, states: Tensor, structure: TreeStructure) -> tuple[Tensor, Tensor, Tensor]:
         """Keys and values of leaves and nodes ``[S, B, encoder's D]``; see :meth:`SharedMemoryAttention.read`."""
@@ -150,8 +120,8 @@ class TreeCrossAttention(SharedMemoryAttention, TreeAttention):
             values = self.accumulated_values(states, structure)
         else:
             states, padding = states[: structure.num_leaves], padding[:, : structure.num_leaves]
-            values = self._split_heads(self.v_proj(states))
-        return self._split_heads(self.k_proj(states)), values, padding
+            values = split_heads(self.v_proj(states), self.num_heads)
+        return split_heads(self.k_proj(states), self.num_heads), values, padding  # B x H x S x D/H
 
     def is_phrase(self, structure: TreeStructure) -> Tensor:
         """The nodes."""

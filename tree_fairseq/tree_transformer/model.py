@@ -18,7 +18,7 @@ from tree_fairseq.nn.phrase_bias import PhraseBiasConfig
 from tree_fairseq.nn.shared_memory import with_rows_moved
 from tree_fairseq.nn.stock_weights import add_initial_weights, built_aside, built_in_place
 from tree_fairseq.nn.tree_batch import TreeBatch
-from tree_fairseq.support.options import given_flags, option, refuse_flags
+from tree_fairseq.support.options import option
 from tree_fairseq.tree_transformer.accumulation import AccumulationConfig
 from tree_fairseq.tree_transformer.attention import TREE_MEMORY, TreeSelfAttention
 from tree_fairseq.tree_transformer.tree_structure import TreeStructure
@@ -42,8 +42,6 @@ class TreeTransformerEncoder(TransformerEncoderBase):
     attention = TreeSelfAttention
 
     def __init__(self, cfg, dictionary, embed_tokens, return_fc: bool = False):
-        if cfg.no_subtree_mask:
-            refuse_flags(given_flags(cfg, "leaves_to_ancestors"), "--no-subtree-mask")
         super().__init__(cfg, dictionary, embed_tokens, return_fc)
         self.embed_labels = built_aside(lambda: Embedding(cfg.num_labels, embed_tokens.embedding_dim, self.padding_idx))
 
@@ -75,8 +73,6 @@ class TreeTransformerEncoder(TransformerEncoderBase):
             count_leaf=self.cfg.accumulation_denominator == "with-leaf",
             mask_subtrees=not self.cfg.no_subtree_mask,
             dtype=torch.promote_types(self.embed_labels.weight.dtype, torch.float32),
-            max_ranks=self.cfg.max_horizontal_positions,
-            max_lengths=self.cfg.max_vertical_positions,
             leaves_to_ancestors=self.cfg.leaves_to_ancestors,
         )
 

@@ -6,11 +6,12 @@ Nothing here has a shape that depends on the values of a tensor, so the GPU neve
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Optional
 
 import torch
 from torch import Tensor
 
+from tree_fairseq.nn.branches import MAX_LENGTHS, MAX_RANKS
+from tree_fairseq.nn.distances import leaves_covered
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.tree_transformer.branch_sums import BranchSums
 
@@ -20,16 +21,16 @@ class AttentionMask:
     """The attention mask of a run of queries (Nguyen et al. 2020, eq. 11).
 
     In the paper leaves attend to leaves only, so one mask for all positions would be a quarter empty. A padding query
-    attends to something, too, so that its row stays finite. Queries are the positions ``[first, last)``.
+    attends to something, too, so that its row stays finite.
 
     Attributes:
-        num_keys: keys are the positions before it
-        bias: ``[B, 1, queries, num_keys]`` float, or ``[B, 1, 1, num_keys]`` for all queries, 0 where a query may
-            attend to a key, else -inf
+        num_queries: T, queries of the run
+        num_keys: S', the first positions are the keys
+        bias: ``[B, 1, T, S']`` float, or ``[B, 1, 1, S']`` for all queries, 0 where a query may attend to a key, else
+            -inf
     """
 
-    first: int
-    last: int
+    num_queries: int
     num_keys: int
     bias: Tensor
 
@@ -37,27 +38,32 @@ class AttentionMask:
     def of_trees(
         cls, batch: TreeBatch, covers: Tensor, dominates: Tensor, dtype: torch.dtype, to_ancestors: bool = False
     ) -> tuple[AttentionMask, AttentionMask]:
-        """Subtree masking: the mask of the leaves, and the mask of the nodes; see :class:`TreeStructure`.
+        """Subtree masking: the mask of the leaves, and the mask of the nodes.
 
-        Leaves attend ``to_ancestors``, too, or not, as in the paper.
+        ``covers`` ``[B, M, N]`` and ``dominates`` ``[B, M, M]`` tell which leaves and nodes are in the subtree of a
+        node. ``to_ancestors``, which is not in the paper, lets leaves attend to the nodes above them, too.
         """
         num_nodes, num_leaves = covers.shape[1:]
         num_positions = num_leaves + num_nodes
-        itself = torch.eye(num_nodes, dtype=torch.bool, device=covers.device)
+        itself = torch.eye(num_nodes, dtype=torch.bool, device=covers.device)  # padding has nothing else to attend to
         below = torch.cat([covers, dominates | itself], dim=2)  # B x M x S
-        nodes = torch.where(below, 0.0, float("-inf")).to(dtype)[:, None]
+        nodes = cls(num_nodes, num_positions, _open(below, dtype)[:, None])
         leaves = cls.of_everything(batch.is_leaf, dtype)
         if to_ancestors:
             others = leaves.bias.expand(-1, -1, num_leaves, -1)  # B x 1 x N x N
-            above = torch.where(covers.mT, 0.0, float("-inf")).to(dtype)[:, None]  # B x 1 x N x M
-            leaves = cls(0, num_leaves, num_positions, torch.cat([others, above], dim=3))
-        return leaves, cls(num_leaves, num_positions, num_positions, nodes)
+            above = _open(covers.mT, dtype)[:, None]  # B x 1 x N x M
+            leaves = cls(num_leaves, num_positions, torch.cat([others, above], dim=3))
+        return leaves, nodes
 
     @classmethod
     def of_everything(cls, real: Tensor, dtype: torch.dtype) -> AttentionMask:
         """The mask under which all positions that are ``real``, ``[B, S]`` bool, attend to all of them."""
-        hidden = ~real & real.any(dim=1, keepdim=True)
-        return cls(0, real.size(1), real.size(1), torch.where(hidden, float("-inf"), 0.0).to(dtype)[:, None, None])
+        visible = real | ~real.any(dim=1, keepdim=True)
+        return cls(real.size(1), real.size(1), _open(visible, dtype)[:, None, None])
+
+
+def _open(is_visible: Tensor, dtype: torch.dtype) -> Tensor:
+    return torch.where(is_visible, 0.0, float("-inf")).to(dtype)
 
 
 @dataclass(frozen=True)
@@ -68,8 +74,6 @@ class TreeStructure:
         share: ``[B, M, N]`` float, ``cov(i, j) / (c_i * (l_ij + kappa))``: what leaf j's branch weighs in node i, apart
             from the learned weight of the leaf (eqs. 6 and 7); c_i counts the leaves of i and l_ij the nodes from i to
             j; zero where i does not cover j
-        covers: ``[B, M, N]`` bool, leaf j lies in the span of node i
-        dominates: ``[B, M, M]`` bool, node t belongs to the subtree of node i, i included
         above: ``[B, S, M]`` float, 1 where node t covers leaf s, or is above node s, else 0
         depth: ``[B, M]`` int64
         masks: of leaves, then of nodes, or of all of them where subtrees are not masked (eq. 11)
@@ -78,8 +82,6 @@ class TreeStructure:
     """
 
     share: Tensor
-    covers: Tensor
-    dominates: Tensor
     above: Tensor
     depth: Tensor
     masks: tuple[AttentionMask, ...]
@@ -89,12 +91,12 @@ class TreeStructure:
     @property
     def num_leaves(self) -> int:
         """N: memory positions before it are leaves, the others are nodes."""
-        return self.covers.size(2)
+        return self.share.size(2)
 
     @property
     def sizes(self) -> list[int]:
         """N and M."""
-        return [self.covers.size(2), self.covers.size(1)]
+        return [self.share.size(2), self.share.size(1)]
 
     @classmethod
     def build(
@@ -103,44 +105,37 @@ class TreeStructure:
         count_leaf: bool,
         mask_subtrees: bool,
         dtype: torch.dtype = torch.float32,
-        max_ranks: Optional[int] = None,
-        max_lengths: Optional[int] = None,
+        max_ranks: int = MAX_RANKS,
+        max_lengths: int = MAX_LENGTHS,
         leaves_to_ancestors: bool = False,
     ) -> TreeStructure:
-        """Derives the structure from spans and depths; the order of the nodes does not matter.
+        """Derives the structure from spans and depths of B forests; the order of the nodes does not matter.
 
         Args:
-            batch: B forests
-            count_leaf: the average along a branch counts its leaf (kappa = 1, the paper); false is the authors' code
-                (kappa = 0)
+            count_leaf: the average along a branch counts its leaf, kappa = 1 (the paper); else kappa = 0
             mask_subtrees: subtree masking (section 4.3); false lets everything see everything
             dtype: of ``share`` and of the masks
-            max_ranks, max_lengths: as of :meth:`BranchSums.build`; None for no limit
+            max_ranks, max_lengths: rows of the tables of hierarchical embeddings
             leaves_to_ancestors: under subtree masking, leaves attend to the nodes above them, too (not in the paper)
         """
-        column = torch.arange(batch.is_leaf.size(1), device=batch.start.device)
-        covers = (batch.start[..., None] <= column) & (column < batch.end[..., None])  # B x M x N
+        covers = leaves_covered(batch)  # B x M x N
         dominates = _dominates(batch)
         ancestors = covers.sum(1, keepdim=True, dtype=torch.int32)  # B x 1 x N
         path_length = ancestors - batch.depth.int()[..., None]  # B x M x N, l_ij where i covers j
         count = (batch.end - batch.start).clamp(min=1)[..., None]
         share = covers / (count * (path_length + int(count_leaf)).clamp(min=1)).to(dtype)
-        itself = torch.eye(dominates.size(1), dtype=torch.bool, device=dominates.device)
+        itself = torch.eye(dominates.size(1), dtype=torch.bool, device=dominates.device)  # M x M
         real = torch.cat([batch.is_leaf, batch.is_node], dim=1)
         masks = (AttentionMask.of_everything(real, dtype),)
         if mask_subtrees:
             masks = AttentionMask.of_trees(batch, covers, dominates, dtype, leaves_to_ancestors)
         return cls(
             share=share,
-            covers=covers,
-            dominates=dominates,
             above=torch.cat([covers, dominates & ~itself], dim=2).mT.to(dtype),
             depth=batch.depth,
             masks=masks,
             padding=~real,
-            branches=BranchSums.build(
-                batch, share, path_length, max_ranks or share.size(2), max_lengths or share.size(2)
-            ),
+            branches=BranchSums.build(batch, share, path_length, max_ranks, max_lengths),
         )
 
 

@@ -104,7 +104,7 @@ class ChartCrossAttention(SharedMemoryAttention):
     def __init__(self, embed_dim: int, num_heads: int, config: PhraseBiasConfig, height: int, **kwargs):
         super().__init__(embed_dim, num_heads, **kwargs)
         if not config.no_phrase_bias:
-            self.phrase_bias = PhraseBias(num_heads, config, phrases_per_token=height - 1)
+            self.phrase_bias = PhraseBias(num_heads, phrases_per_token=height - 1)
 
     def is_phrase(self, structure: ChartCells) -> Tensor:
         """The cells of more than one token."""
