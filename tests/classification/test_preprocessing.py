@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import random
-import re
 import shutil
 from pathlib import Path
 
@@ -458,23 +457,13 @@ def test_a_folder_of_translation_is_none_for_classification(tmp_path):
         manifest.verify_section(ClassificationRecord, tmp_path / "bin", ["train"])
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (lambda lines: [*lines[:2], lines[2] + " 1", *lines[3:]], "line 3: .* classes where"),
-        (lambda lines: ["", *lines[1:]], "line 1: 0 classes where"),
-        (lambda lines: ["<unk>" + lines[0][1:], *lines[1:]], "line 1: the example has no class"),
-        (lambda lines: lines[:-1], "has 8 lines for 9 examples"),
-        (lambda lines: ["1 <pad>" + lines[0][3:], *lines[1:]], "line 1: "),
-    ],
-)
-def test_damaged_classes_are_noticed(trees, tmp_path, change, words):
+def test_damaged_classes_are_noticed(trees, tmp_path):
     data = from_trees(trees, tmp_path / "bin", "--dataset-impl", "raw")
     path = data / "valid.text-class.class"
     lines = read_lines(path)
-    write_lines(path, change(lines))
-    problems = check_folder(data)
-    assert any(re.search(words, problem) for problem in problems), problems
+    write_lines(path, [lines[1], lines[0], *lines[2:]])
+    [problem] = check_folder(data)
+    assert path.name in problem and "another content" in problem
 
 
 def test_trees_cannot_be_added_to_a_folder_for_classification(trees, tmp_path, capsys):

@@ -122,29 +122,6 @@ def test_swapped_trees_of_equal_size_are_found_by_their_hash(folder):
     assert "train.en-de.en.tree.bin" in problem and "another content" in problem
 
 
-def test_arrays_that_are_no_tree_are_named_by_line(folder):
-    """Also where the manifest was made to agree with the damage."""
-    path = folder / "valid.en-de.en.tree.bin"
-    store = TreeStore(folder / "valid.en-de.en.tree")
-    line = next(line for line in range(len(store)) if len(store[line].label) > 1)
-    start = 4 * sum(1 + 4 * len(store[before].label) for before in range(line))
-    del store
-    for offset, value, what in (
-        (4, 9999, "label id"),
-        (4, 1, "label id"),
-        (8, 7, "not a tree"),
-        (16, 3, "not a tree"),
-        (0, 99, "leaves"),
-    ):
-        content = bytearray(path.read_bytes())
-        content[start + offset : start + offset + 4] = value.to_bytes(4, "little")
-        broken = folder.parent / f"broken{offset}.{value}"
-        shutil.copytree(folder, broken)
-        (broken / path.name).write_bytes(content)
-        problems = check_folder(broken)
-        assert any(f"line {line + 1}: " in problem and what in problem for problem in problems), (offset, problems)
-
-
 def test_a_manifest_that_is_missing_damaged_or_too_new(folder):
     path = folder / "tree.json"
     values = json.loads(path.read_text(encoding="utf-8"))

@@ -71,13 +71,11 @@ _SEEDS = [b"", bytes(range(64)), b"\x01" * 48, bytes(range(200, 0, -3))]
 
 @target(lambda: _SEEDS)
 def insertion_trees(data: bytes) -> None:
-    """Trees that grow by random insertions and deletions."""
+    """Trees that grow by random insertions."""
     choices = Choices(data)
     limits = InsertionLimits(steps=choices.of((1, 2, 5, 8)), nodes=choices.of((1, 2, 9, 30)))
-    keeps, deletions = (0.6, 0.0, 0.3, -5.0), (None, 0.2, 0.9)
-    models = _models(
-        choices, lambda: SlotTable(choices.number(256), choices.of(keeps), choices.of(deletions)), len(DICTIONARY)
-    )
+    keeps = (0.6, 0.0, 0.3, -5.0)
+    models = _models(choices, lambda: SlotTable(choices.number(256), choices.of(keeps)), len(DICTIONARY))
     generator = InsertionGenerator(models, DICTIONARY, limits, bool(choices.number(2)), keep_steps=True)
     labels = set(DICTIONARY.label_ids.tolist())
     for hypothesis in _generate(generator, models, choices, limits):

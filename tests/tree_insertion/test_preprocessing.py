@@ -316,30 +316,3 @@ def damaged_copy(folder: Path, destination: Path, name: str, change) -> Path:
     (destination / "tree.json").unlink()
     (destination / "tree.json").write_text(json.dumps(manifest), encoding="utf-8")
     return destination
-
-
-def test_the_check_replays_trajectories(folder, tmp_path):
-    name = "train.nl-lf.lf.insertion.bin"
-    store = InsertionStore(folder / "train.nl-lf.lf.insertion")
-    parents_at = 2 + store[0].trajectory_count
-    nodes = len(store[0].parents)
-
-    def other_parent(content):
-        content[parents_at + 2] = 0
-
-    def other_step(content):
-        content[parents_at + nodes + 2] += 1
-
-    def other_place(content):
-        content[2] = 10**6
-
-    for number, (change, message) in enumerate(
-        [
-            (other_parent, "its parents are not a tree"),
-            (other_step, "trajectory 1 does not lead to its tree"),
-            (other_place, "its arrays cannot be read"),
-        ]
-    ):
-        problems = check_folder(damaged_copy(folder, tmp_path / str(number), name, change))
-        assert any(message in problem and "line 1:" in problem for problem in problems)
-        assert any("another content" in problem for problem in problems)

@@ -13,17 +13,8 @@ import numpy as np
 from fairseq.data import Dictionary, data_utils
 from torch import Tensor
 
-from tree_fairseq.classification.targets import UNLABELLED, ClassNodes, is_number
-from tree_fairseq.data_bin.kinds import (
-    DataKind,
-    Export,
-    ExportRequest,
-    count_problems,
-    export_forests,
-    first_problems,
-    register_kind,
-    with_last_error,
-)
+from tree_fairseq.classification.targets import UNLABELLED
+from tree_fairseq.data_bin.kinds import DataKind, Export, ExportRequest, export_forests, register_kind
 from tree_fairseq.data_bin.manifest import Manifest, Section, register_section
 from tree_fairseq.data_bin.records import SideRecord
 from tree_fairseq.data_bin.token_files import (
@@ -31,12 +22,11 @@ from tree_fairseq.data_bin.token_files import (
     joined,
     load_dictionary,
     token_file_names,
-    token_ids,
     token_lengths,
     token_prefix,
     token_words,
 )
-from tree_fairseq.data_bin.tree_store import StoredTree, TreeStore, load_label_dictionary
+from tree_fairseq.data_bin.tree_store import StoredTree, TreeStore
 from tree_fairseq.errors import CorruptFileError, InputError, MissingTreesError
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.support.python_versions import zip_equal
@@ -216,66 +206,6 @@ def open_split(
     return ExampleFiles(tokens, np.concatenate(sizes).astype(np.int64), targets, trees, parts)
 
 
-def class_problems(folder: Path, manifest: Manifest) -> Iterator[str]:
-    """Yields everything that is wrong with the token files of classes, one sentence each."""
-    record = manifest.section(ClassificationRecord)
-    for split in record.splits if record is not None else ():
-        yield from with_last_error(_split_problems(folder, manifest, record, split))
-
-
-def _split_problems(folder: Path, manifest: Manifest, record: ClassificationRecord, split: str) -> Iterator[str]:
-    prefix = folder / record.splits[split].prefix
-    dictionary = load_dictionary(folder, CLASS)
-    expected = _expected_tokens(folder, manifest, record, split)
-    counted = {"lines": 0, "tokens": 0, "unlabelled": 0}
-
-    def wrong_lines() -> Iterator[tuple[int, str]]:
-        for number, ids in enumerate(token_ids(prefix, dictionary), start=1):
-            counted["lines"] = number
-            counted["tokens"] += len(ids)
-            counted["unlabelled"] += int((ids == dictionary.unk()).sum())
-            due = expected[number - 1] if number <= len(expected) else len(ids)
-            if len(ids) and not 0 <= ids.min() <= ids.max() < len(dictionary):
-                what = "character" if record.regression else "class"
-                problem: str | None = f"a {what} is outside the dictionary of {len(dictionary)} symbols"
-            elif record.regression:
-                problem = _number_problem(ids, dictionary)
-            else:
-                problem = _class_problem(ids, due, dictionary)
-            if problem is not None:
-                yield number, problem
-
-    yield from first_problems(prefix, wrong_lines())
-    if counted["lines"] != len(expected):
-        yield f"{prefix} has {counted['lines']} lines for {len(expected)} examples"
-    yield from count_problems(prefix, counted, record.splits[split])
-
-
-def _expected_tokens(folder: Path, manifest: Manifest, record: ClassificationRecord, split: str) -> np.ndarray:
-    """Returns the number of classes that each line should have, int64 ``[lines]``; 1 for numbers of any length."""
-    prefix = folder / token_prefix(split, TEXT, CLASS, TEXT)
-    if not record.node_labels:
-        return np.ones(len(token_lengths(prefix)), np.int64)
-    has_class = ClassNodes(load_label_dictionary(folder / manifest.side(TEXT).labels))
-    trees = TreeStore(f"{prefix}.tree")
-    return np.array([len(has_class(trees[line])) for line in range(len(trees))], np.int64)
-
-
-def _class_problem(ids: np.ndarray, due: int, dictionary: Dictionary) -> str | None:
-    if len(ids) != due:
-        return f"{len(ids)} classes where {due} are due"
-    if not len(ids) or ids[0] < dictionary.nspecial:
-        return "the example has no class"
-    if ((ids < dictionary.nspecial) & (ids != dictionary.unk())).any():
-        return "a special symbol is in the place of a class"
-    return None
-
-
-def _number_problem(ids: np.ndarray, dictionary: Dictionary) -> str | None:
-    written = "".join(dictionary[index] for index in ids)
-    return None if is_number(written) else f"{written!r} is not a number"
-
-
 def export_examples(request: ExportRequest) -> Iterator[str]:
     """Writes the examples of a split: lines of a text, a tab and its class; or trees whose labels are classes."""
     folder, split, words_from = request
@@ -325,4 +255,4 @@ def _refuse_trees(folder: Path, manifest: Manifest) -> None:
 
 
 _EXAMPLES = functools.partial(_exports, trees=export_examples)
-register_kind("classification", DataKind(class_problems, _exports, _EXAMPLES, _refuse_trees))
+register_kind("classification", DataKind(_exports, _EXAMPLES, _refuse_trees))
