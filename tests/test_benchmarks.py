@@ -23,7 +23,8 @@ from tests.benchmarks.random_trees import bracketed, depths, random_spans, rando
 from tests.benchmarks.reporting import Report
 from tests.benchmarks.tree_positions import random_places
 from tests.strategies import symbol_trees
-from tree_fairseq.nn.tree_batch import TreeBatch, collate_trees
+from tree_fairseq.nn.tree_batch import TreeBatch
+from tree_fairseq.tasks.reduced_trees import collate_trees
 from tree_fairseq.tree_insertion.oracles import CentralityOracle
 from tree_fairseq.tree_insertion.target import TargetTree
 from tree_fairseq.tree_insertion.trajectories import trajectories

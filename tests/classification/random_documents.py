@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch.nn import functional
 
 from tests.nn.tiny import random_tree
-from tree_fairseq.nn.tree_batch import NodeArrays, collate_trees
+from tree_fairseq.tasks.reduced_trees import NodeArrays, collate_trees
 
 PAD, SYMBOLS = 1, 9
 

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.nn.tiny import PAD, random_tree, stack
-from tree_fairseq.nn.common_ancestors import leaf_relations
-from tree_fairseq.nn.distances import leaf_distances, leaves_covered, linear_distances, symbol_distances
-from tree_fairseq.nn.tree_batch import NodeArrays, TreeBatch, collate_trees
+from tree_fairseq.nn.distances import leaf_distances, leaf_relations, leaves_covered, linear_distances, symbol_distances
+from tree_fairseq.nn.tree_batch import TreeBatch
+from tree_fairseq.tasks.reduced_trees import NodeArrays, collate_trees
 
 LIMIT = 6
 

@@ -22,9 +22,9 @@ from tree_fairseq.classification.packing import pack
 from tree_fairseq.classification.targets import IGNORE, ClassNodes, class_targets, read_target
 from tree_fairseq.data_bin.tree_store import StoredTree
 from tree_fairseq.errors import LongSentenceError
-from tree_fairseq.nn.tree_batch import NodeArrays, TreeReader, collate_trees
 from tree_fairseq.tasks.batch_buffer import BufferedBatch
 from tree_fairseq.tasks.pair_dataset import CarriedInput, KeepsRemainder
+from tree_fairseq.tasks.reduced_trees import NodeArrays, TreeReader, collate_trees
 from tree_fairseq.trees.spans import unary_chains
 
 logger = logging.getLogger(__name__)
@@ -127,9 +127,9 @@ def collate_sentences(
 
     Returns:
         ``tokens`` ``[R, N]``, padded on the right; ``label``, ``start``, ``end`` and ``depth`` ``[R, M]`` and
-        ``branches`` (:func:`tree_fairseq.nn.tree_batch.collate_trees`); ``document`` ``[R]``, the document of each
-        sentence, ascending from 0; all int64. Also ``sizes``, those of :class:`DocumentSizes`, by name; and where a
-        document has several sentences ``packed``, the same sentences in fewer rows (:func:`pack`)
+        ``branches`` (:func:`tree_fairseq.tasks.reduced_trees.collate_trees`); ``document`` ``[R]``, the document of
+        each sentence, ascending from 0; all int64. Also ``sizes``, those of :class:`DocumentSizes`, by name; and where
+        a document has several sentences ``packed``, the same sentences in fewer rows (:func:`pack`)
     """
     sentences = [(number, sentence) for number, (_, own) in enumerate(documents) for sentence in own]
     texts = [documents[number][0][own.position : own.position + own.length] for number, own in sentences]

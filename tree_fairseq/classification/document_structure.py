@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from tree_fairseq.classification.dataset import DocumentSizes
-from tree_fairseq.nn.common_ancestors import leaf_relations
+from tree_fairseq.nn.distances import leaf_relations
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.tree_transformer.tree_structure import TreeStructure
 
@@ -110,7 +110,7 @@ class DocumentStructure:
 def joined_rows(rows: dict[str, Tensor], leaves: Placement, limit: int, label_pad: int) -> dict[str, Tensor]:
     """Rows of sentences ``[R, N, N]``, by the table, laid out by documents of X leaves: ``[B, X, X]``.
 
-    Leaves of different rows are as if no tree had both (:func:`tree_fairseq.nn.common_ancestors.leaf_relations`).
+    Leaves of different rows are as if no tree had both (:func:`tree_fairseq.nn.distances.leaf_relations`).
     Padding has any values.
     """
     num_rows = leaves.target.size(1)

@@ -22,11 +22,11 @@ from tree_fairseq.classification.examples import (
 )
 from tree_fairseq.classification.folder import ClassificationRecord
 from tree_fairseq.errors import EmptyDocumentError, ParserError
-from tree_fairseq.nn.tree_batch import as_stored
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.parsing.pieces import load_subword_model
 from tree_fairseq.tasks.pair_dataset import NewLines
+from tree_fairseq.tasks.reduced_trees import as_stored
 from tree_fairseq.trees.spans import TreeSpans, decode, encode
 from tree_fairseq.trees.text import check_line
 

@@ -29,9 +29,9 @@ from tree_fairseq.data_bin.text_record import with_folder_model
 from tree_fairseq.data_bin.token_files import load_dictionary
 from tree_fairseq.data_bin.tree_store import load_label_dictionary
 from tree_fairseq.errors import DataFolderError, DictionaryMismatchError, InputError
-from tree_fairseq.nn.tree_batch import TreeReader
 from tree_fairseq.support.options import given_flags, option, refuse_flags
 from tree_fairseq.tasks.pair_dataset import NewLines, first_line_of
+from tree_fairseq.tasks.reduced_trees import TreeReader
 from tree_fairseq.tasks.tree_task import TreeTask, TreeTaskConfig
 from tree_fairseq.tasks.unknown_tokens import count_typed
 from tree_fairseq.trees.spans import decode

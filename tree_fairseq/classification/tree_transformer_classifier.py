@@ -19,8 +19,8 @@ from tree_fairseq.classification.classifier import (
 from tree_fairseq.classification.document_structure import DocumentStructure, Placement, document_sizes, joined_rows
 from tree_fairseq.classification.packing import pack, unpack
 from tree_fairseq.errors import InputError
-from tree_fairseq.nn.common_ancestors import leaf_relations
 from tree_fairseq.nn.distance_bias import DistanceBiasConfig, bias_tables, flags_of_tables, give_rows, tree_tables
+from tree_fairseq.nn.distances import leaf_relations
 from tree_fairseq.nn.extended_transformer import register_architectures
 from tree_fairseq.nn.shared_memory import join_heads, split_heads
 from tree_fairseq.nn.tree_batch import TreeBatch

@@ -1,8 +1,4 @@
-"""Work on a device: padding without a question to it, because a host that asks a GPU waits, and no autocast.
-
-fairseq's transformer asks whether a batch has padding, and those of the library transformers whether all is visible,
-to leave out a mask that would hide nothing.
-"""
+"""Work on a device: what it computes fast, no autocast, and padding on one side."""
 
 from __future__ import annotations
 
@@ -11,45 +7,6 @@ import platform
 
 import torch
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
-
-
-class _Yes:
-    """The answer of ``mask.any()``, as far as fairseq uses it."""
-
-    def __bool__(self) -> bool:
-        return True
-
-    def type_as(self, other: Tensor) -> Tensor:
-        return other.new_ones(())
-
-
-class _No:
-    """The answer of ``mask.all()``, as far as transformers uses it."""
-
-    def __bool__(self) -> bool:
-        return False
-
-
-class PaddingAssumed(TorchFunctionMode):
-    """Answers the question whether any element of a mask is true with yes, and whether all are with no.
-
-    A mask that hides nothing gives the same result as none. torch calls the mode once for each function that Python
-    calls, which takes about a microsecond.
-    """
-
-    def __torch_function__(self, func, types, args=(), kwargs=None):
-        if func in _ANSWERS and len(args) == 1 and not kwargs and args[0].dtype == torch.bool:
-            return _ANSWERS[func]
-        return func(*args, **(kwargs or {}))
-
-
-_ANSWERS = {Tensor.any: _Yes(), Tensor.all: _No()}
-
-
-def padding_assumed(tokens: Tensor) -> contextlib.AbstractContextManager:
-    """The mode for batches on a device, and nothing for those on the CPU, which knows its values."""
-    return contextlib.nullcontext() if tokens.device.type == "cpu" else PaddingAssumed()
 
 
 def has_fast_bfloat16() -> bool:
@@ -75,6 +32,10 @@ def padded_on_the_right(tokens: Tensor, pad: int) -> Tensor:
     """Moves the padding of ``[B, N]`` tokens, all of it on the left or all on the right, to the right.
 
     fairseq's ``convert_padding_direction`` does the same; it asks for values and copies columns from the CPU.
+
+    Examples:
+        >>> padded_on_the_right(torch.tensor([[1, 1, 7, 8], [5, 6, 7, 8]]), pad=1).tolist()
+        [[7, 8, 1, 1], [5, 6, 7, 8]]
     """
     columns = torch.arange(tokens.size(1), device=tokens.device)
     return tokens.gather(1, (columns + first_tokens(tokens.ne(pad))) % max(tokens.size(1), 1))

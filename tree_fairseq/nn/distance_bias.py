@@ -21,8 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tree_fairseq.errors import InputError, MissingTreesError
-from tree_fairseq.nn.common_ancestors import leaf_relations
-from tree_fairseq.nn.distances import BiasRows, linear_distances, symbol_distances
+from tree_fairseq.nn.distances import BiasRows, leaf_relations, linear_distances, symbol_distances
 from tree_fairseq.nn.shared_memory import dropout_of_weights, join_heads, split_heads
 from tree_fairseq.nn.stock_weights import built_in_place
 from tree_fairseq.nn.tree_batch import TreeBatch
@@ -182,7 +181,7 @@ class DistanceBiasedEncoder(TransformerEncoderBase):
         """fairseq's forward pass.
 
         The bias reads the constituency trees or the symbol trees of the source; or what it needs of them is known,
-        ``tree_rows`` as of :func:`tree_fairseq.nn.common_ancestors.leaf_relations`.
+        ``tree_rows`` as of :func:`tree_fairseq.nn.distances.leaf_relations`.
         """
         if tree_tables(self.cfg) and tree_rows is None:
             tree_rows = self._measured(src_tokens, source_spans, source_symbol_tree)

@@ -1,4 +1,4 @@
-"""The one batch type of constituency trees, and the reduction of stored trees to the nodes that a model reads.
+"""The one batch type of constituency trees.
 
 A batch of trees travels in ``net_input`` as a plain dict of tensors, because fairseq moves dicts to the GPU and leaves
 dataclasses behind. Inside a model it is viewed as a :class:`TreeBatch`. Shape letters: :mod:`tree_fairseq.nn`.
@@ -6,51 +6,13 @@ dataclasses behind. Inside a model it is viewed as a :class:`TreeBatch`. Shape l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import torch
 from fairseq import utils
-from fairseq.data import Dictionary
 from torch import Tensor
 
-from tree_fairseq.data_bin.index_files import line_blocks
-from tree_fairseq.data_bin.tree_store import ChainLabels, StoredTree, TreeStore
 from tree_fairseq.nn.branches import Branches
-from tree_fairseq.trees.spans import TreeSpans, reduce_spans, reduced_depth, unary_chains
-
-
-@dataclass(frozen=True)
-class NodeArrays:
-    """The nodes of one forest, reduced to those that a model reads: arrays ``[M]`` int32, as of :class:`TreeBatch`."""
-
-    label: np.ndarray
-    start: np.ndarray
-    end: np.ndarray
-    depth: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.label)
-
-
-def collate_trees(trees: Sequence[NodeArrays], pad: int) -> dict[str, Any]:
-    """Stacks B forests, padded on the right with nodes of empty span and label ``pad``.
-
-    Returns:
-        ``label``, ``start``, ``end`` and ``depth``, each ``[B, M]`` int64, and ``branches``, the lists of
-        :class:`Branches` by name; spans are relative to the sentence, so the side on which the leaves are padded does
-        not matter here.
-    """
-    shape = (len(trees), max((len(tree) for tree in trees), default=0))
-    batch = {name: np.zeros(shape, np.int64) for name in ("label", "start", "end", "depth")}
-    batch["label"].fill(pad)
-    for row, tree in enumerate(trees):
-        for name, array in batch.items():
-            array[row, : len(tree)] = getattr(tree, name)
-    branches = Branches.list(batch["start"], batch["end"], batch["depth"]).as_dict()
-    return {**{name: torch.from_numpy(array) for name, array in batch.items()}, "branches": branches}
 
 
 @dataclass(frozen=True)
@@ -80,7 +42,11 @@ class TreeBatch:
 
     @classmethod
     def from_net_input(cls, source_spans: dict[str, Any], src_tokens: Tensor, pad: int) -> TreeBatch:
-        """A batch from the dict of :func:`collate_trees` and tokens ``[B, N]``, padded with ``pad`` on either side."""
+        """A batch from the dict of a collater and tokens ``[B, N]``, padded with ``pad`` on either side.
+
+        The dict has ``label``, ``start``, ``end`` and ``depth``, ``[B, M]`` int64, and ``branches``, the lists of
+        :class:`Branches` by name; spans are relative to the sentence.
+        """
         is_leaf = src_tokens.ne(pad)
         # Sentences that are padded on the left begin later. No other place has to know it.
         first_leaf = is_leaf.long().argmax(dim=1, keepdim=True)
@@ -102,68 +68,3 @@ class TreeBatch:
         spans = self.start - self.first_leaf, self.end - self.first_leaf, self.depth
         listed = Branches.list(*(values.cpu().numpy() for values in spans))
         return Branches(**utils.apply_to_sample(lambda each: each.to(self.start.device), listed.as_dict()))
-
-
-def as_stored(forest: TreeSpans, labels: Dictionary) -> StoredTree:
-    """A forest as it would be stored."""
-    label = np.array([labels.index(label) for label in forest.labels], np.int32)
-    return StoredTree(len(forest.leaves), label, *forest.spans.T)
-
-
-class TreeReader:
-    """Drops preterminals and collapses unary chains when an item is loaded.
-
-    A node of the result covers at least two leaves, so it has fewer nodes than leaves. A chain of constituents over the
-    same leaves becomes one node, whose label is that of the ``lowest``, or the chain's labels ``join``ed.
-    """
-
-    def __init__(self, labels: Dictionary, unary_chains: str = "lowest"):
-        self.labels = labels
-        self.chains = ChainLabels(labels) if unary_chains == "join" else None
-
-    def __call__(self, tree: StoredTree) -> NodeArrays:
-        """Reduces one forest; nodes stay in preorder."""
-        spans = np.stack([tree.start, tree.end], axis=1)
-        if self.chains is None:
-            kept = reduce_spans(spans)
-            label = tree.label[kept]
-        else:
-            kept, chain_start = unary_chains(spans)
-            label = self.chains.lookup(tree.label, chain_start, kept)
-        start, end = spans[kept].T
-        return NodeArrays(label, start, end, reduced_depth(start, end))
-
-    def from_spans(self, forest: TreeSpans) -> NodeArrays:
-        """Reduces a forest that is not stored, such as that of a line to translate."""
-        return self(as_stored(forest, self.labels))
-
-
-def kept_counts(store) -> np.ndarray:
-    """Counts the nodes of each line that a model reads, ``[lines]`` int64.
-
-    The lines are those of a :class:`TreeStore`, or of stores that fairseq concatenated, each repeated some times.
-    """
-    if not isinstance(store, TreeStore):
-        repeated = zip(store.datasets, store.sample_ratios)
-        return np.concatenate([np.tile(kept_counts(part), ratio) for part, ratio in repeated])
-    counts = []
-    for lines in line_blocks(len(store)):
-        block = store.block(lines.start, lines.stop)
-        # The last node of a line is a preterminal, so that the first of the next never looks like its child.
-        kept = reduce_spans(block.rows[:, 1:3])
-        last = block.node_counts.astype(np.int64).cumsum()
-        counts.append(np.diff(np.searchsorted(kept, last), prepend=0))
-    return np.concatenate([np.zeros(0, np.int64), *counts])
-
-
-class ReducedTrees(Sequence):
-    """The stored trees of a split as a model reads them, reduced one by one on demand."""
-
-    def __init__(self, stored: Sequence[StoredTree], reader: TreeReader):
-        self.stored, self.reader = stored, reader
-
-    def __len__(self) -> int:
-        return len(self.stored)
-
-    def __getitem__(self, index: int) -> NodeArrays:
-        return self.reader(self.stored[index])

@@ -21,9 +21,9 @@ from tree_fairseq.data_bin.token_files import joined, side_prefixes
 from tree_fairseq.data_bin.tree_store import TreeStore, load_label_dictionary
 from tree_fairseq.errors import ArityMismatchError, DictionaryMismatchError, MissingTreesError
 from tree_fairseq.nn.modalities import CONSTITUENCY, SEQUENCE, SYMBOLS, Side
-from tree_fairseq.nn.tree_batch import TreeReader
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.tasks.pair_dataset import NewLines, first_line_of
+from tree_fairseq.tasks.reduced_trees import TreeReader
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.spans import encode
 from tree_fairseq.trees.symbols import tree_of_forest

@@ -15,9 +15,9 @@ from torch import Tensor
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.errors import CorruptFileError, DataFolderError, MissingTreesError
 from tree_fairseq.nn.modalities import CONSTITUENCY, SEQUENCE, SOURCE_INPUTS, SYMBOLS
-from tree_fairseq.nn.tree_batch import ReducedTrees, kept_counts
 from tree_fairseq.support.options import option
 from tree_fairseq.tasks.pair_dataset import NewSpanPairDataset, SpanPairDataset, SymbolPairDataset, collate_symbol_trees
+from tree_fairseq.tasks.reduced_trees import ReducedTrees, kept_counts
 from tree_fairseq.tasks.sides import load_side
 from tree_fairseq.tasks.tree_task import TreeTask, TreeTaskConfig
 from tree_fairseq.tasks.unknown_tokens import count_typed

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.strategies import deep_tree, forests, plain_trees
 from tree_fairseq.data_bin.tree_store import StoredTree, TreeBlock, TreeStore, TreeStoreWriter, build_label_dictionary
-from tree_fairseq.nn.tree_batch import ReducedTrees, TreeReader, kept_counts
+from tree_fairseq.tasks.reduced_trees import ReducedTrees, TreeReader, kept_counts
 from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.spans import TreeSpans, encode
 from tree_fairseq.trees.subwords import split_words
