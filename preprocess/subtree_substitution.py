@@ -284,13 +284,13 @@ def read_parses(path: Path, sentences: Sequence[str]) -> list[Tree]:
 
 
 def enlarge(args: argparse.Namespace) -> dict[str, int]:
-    """Adds new pairs to the training set of a folder; returns its new size."""
+    """Writes the training set of a folder with new pairs; returns its new size."""
     prefix, languages = args.text / "train", (args.source, args.target)
     pairs = list(read_pairs(f"{prefix}.{args.source}", f"{prefix}.{args.target}"))
     examples = [Example(*pair) for pair in pairs]
     parses = read_parses(args.parses, [example.source for example in examples])
     made = substitute(examples, parses, args.count, notation_named(args.notation), args.labels, args.longest, args.seed)
-    return {"train": write_pairs(prefix, languages, [*pairs, *(example.pair for example in made)])}
+    return {"train": write_pairs(args.output or prefix, languages, [*pairs, *(example.pair for example in made)])}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -298,7 +298,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m preprocess.subtree_substitution", description=__doc__.splitlines()[0]
     )
-    parser.add_argument("--text", type=Path, required=True, help="folder of train.SOURCE and train.TARGET, which grow")
+    parser.add_argument("--text", type=Path, required=True, help="folder of train.SOURCE and train.TARGET")
+    parser.add_argument("--output", type=Path, help="prefix of the larger training set (default: TEXT/train, which grows)")
     parser.add_argument("--source", default="nl", help="suffix of the utterances (default: %(default)s)")
     parser.add_argument("--target", default="lf", help="suffix of the logical forms (default: %(default)s)")
     parser.add_argument("--notation", choices=sorted(NOTATIONS), required=True, help="notation of the logical forms")

@@ -15,11 +15,12 @@
 #   --score-on S       test, or valid, to compare settings with --keep-valid no
 #   --subset N         train on N pairs
 #   --corpus-flags F   more flags of preprocess.semantic_parsing, such as '--recombine 1500'
+#   --generate-flags F more flags of fairseq-generate, such as '--path A.pt:B.pt', an ensemble
 #   --workers N        processes of fairseq-preprocess: all cores
 #   --toy              made-up data and tiny sizes, in OUT/toy
 #   --dry-run          print the commands, run none
 : "${ARCH:=tree_positional_transformer_semantic_parsing}" "${SETTING:=ours}" "${TRAVERSAL:=dfs}" "${SEED:=1}" "${BEAM:=5}"
-: "${KEEP_VALID:=yes}" "${SCORE_ON:=test}" "${SUBSET:=}" "${CORPUS_FLAGS:=}"
+: "${KEEP_VALID:=yes}" "${SCORE_ON:=test}" "${SUBSET:=}" "${CORPUS_FLAGS:=}" "${GENERATE_FLAGS:=}"
 . "$(dirname "$0")/../lib/recipe.sh"; recipe "$@"
 
 case "$SETTING" in
@@ -28,7 +29,7 @@ case "$SETTING" in
     *) die "--setting $SETTING: give ours or paper" ;;
 esac
 # 4+4 layers, d = 256, ffn 1024 and positions of 2048 come with the architectures. Dropout was chosen on held-out questions
-# of GEO (paper: 0.1).
+# of GEO (paper: 0.1). The decays of positions start as in the authors' code.
 case "$ARCH" in
     tree_positional_transformer*) TASK=structural_translation
         MODEL=(--dropout 0.3 --tree-decay-init paper "${QUERY_POSITION[@]}" --share-decoder-input-output-embed) ;;
@@ -46,7 +47,7 @@ PAIRS=$(named SUBSET KEEP_VALID CORPUS_FLAGS)
 TEXT=$OUT/text$PAIRS
 BIN=$OUT/data-bin$PAIRS$(named SETTING TRAVERSAL)
 RUN=$OUT/runs/$ARCH$PAIRS$(named SETTING TRAVERSAL)-seed$SEED$FLAGS_NAME
-OUTPUT=$RUN$(named BEAM SCORE_ON)
+OUTPUT=$RUN$(named BEAM SCORE_ON GENERATE_FLAGS)
 
 fill_data geo geo
 # Without dev.txt, 100 questions of train.txt validate.
@@ -59,7 +60,7 @@ step "$BIN" fairseq-preprocess --user-dir "$ROOT/tree_fairseq" --task structural
     --target-modality tree --target-notation bracket --traversal "$TRAVERSAL" --binarization "$BINARIZATION" \
     --thresholdsrc "$((TOY ? 0 : 2))" --workers "$WORKERS"
 
-# Adam, clipping and dropout are the paper's; it has 128 examples in a batch. The rate, its schedule and label smoothing are
+# Adam and clipping are the paper's, which has 128 examples in a batch. The rate, its schedule and label smoothing are
 # not in the paper and are ours. An epoch has 10 updates.
 step "$RUN/checkpoints/checkpoint_last.pt" fairseq-train "$BIN" --user-dir "$ROOT/tree_fairseq" --task "$TASK" -s nl -t lf \
     --arch "$ARCH" "${MODEL[@]}" \
@@ -73,7 +74,7 @@ step "$RUN/checkpoints/average.pt" tree-fairseq average --inputs "$RUN/checkpoin
 
 step "$OUTPUT/generate-$SCORE_ON.txt" fairseq-generate "$BIN" --user-dir "$ROOT/tree_fairseq" --task "$TASK" -s nl -t lf \
     --path "$RUN/checkpoints/average.pt" --gen-subset "$SCORE_ON" --beam "$BEAM" --max-len-b 200 \
-    --batch-size 64 --required-batch-size-multiple 1 --results-path "$OUTPUT"
+    --batch-size 64 --required-batch-size-multiple 1 --results-path "$OUTPUT" $GENERATE_FLAGS
 # The order of what is below `and` and `or` is free, as in the literature.
 step "$OUTPUT/score.json" tree-fairseq score structural --run "$OUTPUT" --references "$TEXT" --target-lang lf --data "$BIN" \
     $SYMBOLS --sets "$SCORE_ON=" --primary accuracy_unordered --checkpoint "$RUN/checkpoints/average.pt" \

@@ -1,3 +1,81 @@
-#!/bin/sh
-# The recipe is in recipe.ini; --help lists the options.
-exec python3 "$(dirname "$0")/../lib/run.py" "$(dirname "$0")" "$@"
+#!/usr/bin/env bash
+# JOBS: questions about job offers to Prolog, Shiv & Quirk (NeurIPS 2019), Table 1
+#
+# examples/jobs/run.sh --data DIR --out DIR [options] [-- flags of fairseq-train]
+#
+#   --data DIR         train.txt, test.txt and, if there is one, dev.txt: question<TAB>Prolog; an empty folder is filled
+#   --out DIR          everything that is written; result.json has the scores
+#   --arch A           tree_positional_transformer_semantic_parsing, or a baseline on the same folder:
+#                      transformer_semantic_parsing, transformer_distance_bias_semantic_parsing, lstm
+#   --setting S        ours, or paper: binary trees, and the decoder does not know the place of the next symbol
+#   --traversal T      dfs, or bfs: trees are written level by level
+#   --seed N           of training: 1
+#   --beam N           beams of the search: 5
+#   --keep-valid Y     yes: train on the questions that validate, too, as the literature does; no, to compare settings
+#   --score-on S       test, or valid, to compare settings with --keep-valid no
+#   --subset N         train on N pairs
+#   --corpus-flags F   more flags of preprocess.semantic_parsing, such as '--recombine 1500'
+#   --generate-flags F more flags of fairseq-generate, such as '--path A.pt:B.pt', an ensemble
+#   --workers N        processes of fairseq-preprocess: all cores
+#   --toy              made-up data and tiny sizes, in OUT/toy
+#   --dry-run          print the commands, run none
+: "${ARCH:=tree_positional_transformer_semantic_parsing}" "${SETTING:=ours}" "${TRAVERSAL:=dfs}" "${SEED:=1}" "${BEAM:=5}"
+: "${KEEP_VALID:=yes}" "${SCORE_ON:=test}" "${SUBSET:=}" "${CORPUS_FLAGS:=}" "${GENERATE_FLAGS:=}"
+. "$(dirname "$0")/../lib/recipe.sh"; recipe "$@"
+
+case "$SETTING" in
+    ours) BINARIZATION=none QUERY_POSITION=(--query-position) ;; # the decoder knows the place of the next symbol
+    paper) BINARIZATION=lcrs QUERY_POSITION=() ;;
+    *) die "--setting $SETTING: give ours or paper" ;;
+esac
+# 4+4 layers, d = 256, ffn 1024 and positions of 2048 come with the architectures. Dropout was chosen on held-out questions
+# of GEO (paper: 0.1). The decays of positions start as in the authors' code.
+case "$ARCH" in
+    tree_positional_transformer*) TASK=structural_translation
+        MODEL=(--dropout 0.3 --tree-decay-init paper "${QUERY_POSITION[@]}" --share-decoder-input-output-embed) ;;
+    transformer_distance_bias*) TASK=translation MODEL=(--dropout 0.3 --share-decoder-input-output-embed --distance-bias linear) ;;
+    transformer*) TASK=translation MODEL=(--dropout 0.3 --share-decoder-input-output-embed) ;;
+    lstm*) TASK=translation # fairseq's lstm, as wide as the transformers
+        MODEL=(--encoder-embed-dim 256 --encoder-hidden-size 256 --encoder-bidirectional --encoder-layers 1 --dropout 0.2
+            --decoder-embed-dim 256 --decoder-hidden-size 256 --decoder-out-embed-dim 256 --decoder-layers 1) ;;
+    *) die "--arch $ARCH: --help lists the architectures" ;;
+esac
+[[ $TASK == translation ]] && SYMBOLS=--symbols || SYMBOLS='' # stock models write the symbols of trees
+[[ $KEEP_VALID == yes ]] && VALID=--keep-valid || VALID=''
+
+PAIRS=$(named SUBSET KEEP_VALID CORPUS_FLAGS)
+TEXT=$OUT/text$PAIRS
+BIN=$OUT/data-bin$PAIRS$(named SETTING TRAVERSAL)
+RUN=$OUT/runs/$ARCH$PAIRS$(named SETTING TRAVERSAL)-seed$SEED$FLAGS_NAME
+OUTPUT=$RUN$(named BEAM SCORE_ON GENERATE_FLAGS)
+
+fill_data jobs jobs
+# Without dev.txt, 100 questions of train.txt validate.
+step "$TEXT" python -m preprocess.semantic_parsing jobs --data "$DATA" --output "$TEXT" --source nl --target lf \
+    --valid "$((TOY ? 15 : 100))" $VALID ${SUBSET:+--subset "$SUBSET"} $CORPUS_FLAGS ${TOY:+--limit 120}
+
+# Words that occur once are unknown, as in the paper.
+step "$BIN" fairseq-preprocess --user-dir "$ROOT/tree_fairseq" --task structural_translation -s nl -t lf \
+    --trainpref "$TEXT/train" --validpref "$TEXT/valid" --testpref "$TEXT/test" --destdir "$BIN" \
+    --target-modality tree --target-notation prolog --traversal "$TRAVERSAL" --binarization "$BINARIZATION" \
+    --thresholdsrc "$((TOY ? 0 : 2))" --workers "$WORKERS"
+
+# Adam and clipping are the paper's, which has 128 examples in a batch. The rate, its schedule and label smoothing are
+# not in the paper and are ours. An epoch has 8 updates.
+step "$RUN/checkpoints/checkpoint_last.pt" fairseq-train "$BIN" --user-dir "$ROOT/tree_fairseq" --task "$TASK" -s nl -t lf \
+    --arch "$ARCH" "${MODEL[@]}" \
+    --optimizer adam --adam-betas '(0.9, 0.98)' --clip-norm 10 --lr 7e-4 --lr-scheduler inverse_sqrt --warmup-updates 500 \
+    --criterion label_smoothed_cross_entropy --label-smoothing 0.1 \
+    --batch-size "$((64 / GPUS))" --required-batch-size-multiple 1 --max-epoch 200 --seed "$SEED" \
+    --save-interval 10 --validate-interval 10 --keep-last-epochs 10 --save-dir "$RUN/checkpoints" \
+    --no-progress-bar --log-interval 100 --log-file "$RUN/train.log" "${TOY_FLAGS[@]}" "${TRAIN_FLAGS[@]}"
+step "$RUN/checkpoints/average.pt" tree-fairseq average --inputs "$RUN/checkpoints" --last-epochs "$((TOY ? 2 : 10))" \
+    --output "$RUN/checkpoints/average.pt"
+
+step "$OUTPUT/generate-$SCORE_ON.txt" fairseq-generate "$BIN" --user-dir "$ROOT/tree_fairseq" --task "$TASK" -s nl -t lf \
+    --path "$RUN/checkpoints/average.pt" --gen-subset "$SCORE_ON" --beam "$BEAM" --max-len-b 200 \
+    --batch-size 64 --required-batch-size-multiple 1 --results-path "$OUTPUT" $GENERATE_FLAGS
+# The order of what is below `,` and `;` is free, as in the literature.
+step "$OUTPUT/score.json" tree-fairseq score structural --run "$OUTPUT" --references "$TEXT" --target-lang lf --data "$BIN" \
+    $SYMBOLS --sets "$SCORE_ON=" --primary accuracy_unordered --checkpoint "$RUN/checkpoints/average.pt" \
+    --describe recipe=jobs arch="$ARCH" seed="$SEED" --result "$OUT/result.json"

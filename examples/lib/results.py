@@ -1,62 +1,34 @@
-"""Results that anyone can repeat: a file says which commands are run, with which seeds, and what they gave here.
+"""Results that anyone can repeat: a file says which recipes are run, with which seeds, and what they gave here.
 
-    python examples/lib/results.py overnight_publications --data DATA/overnight --out out/results
-    python examples/lib/results.py --pages
-
-The first command, which `make results NAME=overnight_publications DATA=... OUT=...` runs, trains every system of
-``examples/results/overnight_publications.json`` with every seed by its recipe, compares the systems by
-``tree-fairseq score seeds``, and writes the figures into the file and into the pages that show it. What was trained
-before is not trained again. The second writes the tables of all files into the pages, between
-``<!-- results NAME -->`` and ``<!-- end of results -->`` (see :mod:`result_tables`).
-
-A file has these entries, and ``measured``, which this program writes:
-
-* ``title``; ``data``, which files ``--data`` takes, where the recipe does not make them
-* ``recipe``, a folder of ``examples``; ``options`` of its ``run.sh``; ``seeds``, each given as ``--seed``
-* ``systems``: by name, their own ``options``, where ``{data}`` stands for ``--data``, and ``flags`` of
-  ``fairseq-train``; with ``{seed}`` in either, the recipe's ``--seed`` is left out; ``models_of``, the other systems
-  whose models a system reads, if it does: their hours are added to its own; ``starts_from``, a system before it whose
-  last checkpoint, of the same seed, its training starts from
-* ``metrics``: by name in ``score.json``, the heading in the table
-* ``comparisons``: pairs of systems, the second of which is the baseline
-* ``score``: arguments of ``tree-fairseq score seeds``, where ``{out}`` stands for ``--out``, ``{work}`` for the folder
-  in it that has the folder ``runs``, and ``{set}`` for the test set; or ``outcomes``, the test set and the metric in
-  ``outcomes.json`` of each figure, where a baseline writes symbols and not trees
-* ``groups``, where the test draws whole groups of test examples: a file beside ``outcomes``, with the group of each, in
-  ``{work}``
-* ``compared``: the figures that are reported, with their headings; ``test1:bleu`` is BLEU on another test set than
-  ``test``
-* ``parts``, where the test set is shown in parts, too: ``section``, ``set`` and ``metric`` in ``score.json``, such as
-  ``by_length``, ``test`` and ``sacrebleu``; ``title`` of the horizontal axis; ``depths``, a second panel like it
-* ``curve``, where learning curves are shown: ``metric`` of the validation lines in ``train.log``; ``title`` of its axis
-* ``against``, where one metric is drawn over another: the names of both, such as ``steps`` and ``accuracy``
-* ``sweep``, where systems differ in a number, such as that of the pairs that they are trained on: ``title`` of its
-  axis, and ``lines``, by name the system of each number; the only picture of its file, for its colours are of lines
-* ``headlines``: those of the comparisons that the summary of all files shows; all where not given
-* ``reasons``: what a difference comes from where it is not the tree, for the summary: system, baseline and text
+`make results NAME=overnight_publications DATA=... OUT=...` runs ``python examples/lib/results.py overnight_publications
+--data ... --out ...``. It trains every system of ``examples/results/overnight_publications.json`` with every seed by a
+recipe, compares the systems, and writes the figures into the file and the pages; what is done is not done again.
+``--pages`` only writes the tables of all files into the pages, between ``<!-- results NAME -->`` and ``<!-- end of
+results -->``, and draws the pictures. ``examples/results/README.md`` explains the entries of the files.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import functools
 import os
 import platform
 import re
-import resource
 import shlex
 import subprocess
-import sys
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date
-from itertools import zip_longest
+from itertools import product
 from pathlib import Path
+from statistics import fmean
 
-from result_tables import EXAMPLES, RESULTS, read_result, table, write_pages
+import numpy as np
 
+from tree_fairseq.drawing.figure_files import COLOURS, as_written, new_figure, write_figure
 from tree_fairseq.drawing.learning_curves import read_curves
+from tree_fairseq.drawing.plots import Line, Plot, draw_plots
 from tree_fairseq.errors import ScoringError
 from tree_fairseq.scoring.measures import MeanMeasure
 from tree_fairseq.scoring.outputs import read_text
@@ -64,243 +36,362 @@ from tree_fairseq.scoring.runs import OUTCOMES_FILE, SCORE_FILE, read_scores
 from tree_fairseq.scoring.seeds import main as score_seeds
 from tree_fairseq.scoring.seeds import mean_over_seeds_test
 from tree_fairseq.scoring.significance import Resampling
-from tree_fairseq.support.error_reports import drop_output
-from tree_fairseq.support.files import write_json
-from tree_fairseq.support.logs import log_to_standard_error
+from tree_fairseq.support.files import read_json, write_json
 
-PARTS = ("parts", "depths")
-"""Entries that show the test set in parts."""
+EXAMPLES = Path(__file__).resolve().parents[1]
+RESULTS = EXAMPLES / "results"
+FILES = sorted(RESULTS.glob("*.json"))
+DOCUMENTS = EXAMPLES.parent / "docs"
+PAGES = (*EXAMPLES.glob("*/README.md"), *DOCUMENTS.rglob("*.md"))
+MARKED = re.compile(r"(<!-- results (\w+) -->\n).*?(<!-- end of results -->)", re.DOTALL)
+SIGNIFICANT = 0.05
+KINDS = ("trees", "text", "classes")
+RULE = ["---"]
+_RUN = re.compile(r"\{run:([^@}]+)@?(\d*)\}")
 
 
-@dataclass(frozen=True)
-class Trainings:
-    """The trainings of a file: its entries, the data, where runs are, and options that only this machine needs."""
+class Experiment:
+    """The systems of a file: their commands, runs and comparisons."""
 
-    result: dict
-    data: Path | None
-    out: Path
-    local: Sequence[str] = ()
+    def __init__(self, result: dict, data: str, out: Path, local: Sequence[str] = ()):
+        self.result, self.seeds, self.data, self.out, self.local = result, result["seeds"], data, out, local
 
-    def command(self, system: str, seed: int, start: Path | None = None) -> list[str]:
-        """Returns the command of a recipe that trains and scores a system with a seed.
-
-        ``start`` is the checkpoint that training starts from.
-        """
-        read = ["--data", str(self.data)] if self.data else []
-        options, flags = self._options(system, seed, str(self.data or "DATA"), start)
-        script = EXAMPLES / self.result["recipe"] / "run.sh"
-        return [str(script), *read, "--out", str(self.out), *options, *self.local, *flags]
-
-    def _options(self, system: str, seed: int, data: str, start: Path | None) -> tuple[list[str], list[str]]:
-        """Returns the options of a recipe, and the flags of fairseq-train after them."""
+    def command(self, system: str, seed: int, *more: str) -> list[str]:
+        """Returns the command that trains and scores a system with a seed, with more options."""
         own = self.result["systems"][system]
         given = f"{self.result.get('options', '')} {own.get('options', '')}"
-        options = [option.replace("{data}", data).replace("{seed}", str(seed)) for option in shlex.split(given)]
-        flags = own.get("flags", "")
-        if "{seed}" not in given + flags:
-            options += ["--seed", str(seed)]
-        flags = shlex.split(flags.replace("{seed}", str(seed)))
-        if "starts_from" in own:
-            flags += ["--finetune-from-model", str(start or f"CHECKPOINT of {own['starts_from']}")]
-        return options, ["--", *flags] if flags else []
+        options = ["--out", str(self.out), *(["--data", self.data] if self.data else []), *self.local, *more]
+        options += [] if "--seed" in given else ["--seed", str(seed)]
+        flags = shlex.split(self._filled(own.get("flags", ""), seed))
+        script = EXAMPLES / self.result["recipe"] / self.result.get("script", "run.sh")
+        return [str(script), *options, *shlex.split(self._filled(given, seed)), *(["--", *flags] if flags else [])]
 
-    def train(self, system: str, seed: int, start: Path | None = None) -> dict:
-        """Runs the command of a recipe; returns the metrics, the size and the hours of its run, and its folder.
+    def _filled(self, text: str, seed: int) -> str:
+        text = text.replace("{data}", self.data).replace("{seed}", str(seed))
+        return _RUN.sub(lambda found: self.places(found[1], int(found[2] or seed))["run"], text)
 
-        Hours are those of the first call that finished, and of calls before it that failed. Hours of processors do not
-        depend on what else the machine has to do.
-        """
-        spent = self._run(system, seed, start)
-        folder = _folder_of_run(self.out)
-        scores = read_scores(folder / SCORE_FILE)
-        facts = {fact: scores["checkpoint"][fact] for fact in ("updates", "parameters") if fact in scores["checkpoint"]}
-        for name in PARTS:
-            if name in self.result and self.result[name]["section"] in scores:
+    @functools.cache  # noqa: B019  an experiment lives as long as the program
+    def places(self, system: str, seed: int) -> dict[str, str]:
+        """Returns the folders of a run, of its outputs and of the references, which the recipe's commands name."""
+        command = self.command(system, seed, "--dry-run")
+        words = shlex.split(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+        values = dict(zip(words, words[1:]))  # those of the last command count, which scores
+        run, text = str(Path(values["--save-dir"]).parent), values.get("--references") or values["--words"]
+        return {"run": run, "outputs": values["--run"], "text": text}
+
+    def run(self, system: str, seed: int) -> None:
+        """Trains and scores a system, unless that is done; ``hours.json`` beside the outputs has the time it took."""
+        for other, its_seed in _RUN.findall(str(self.result["systems"][system]).replace("{seed}", str(seed))):
+            self.run(other, int(its_seed or seed))
+        outputs, command = Path(self.places(system, seed)["outputs"]), self.command(system, seed)
+        outputs.mkdir(parents=True, exist_ok=True)
+        log, diary = outputs / "recipe.log", outputs / "hours.json"
+        spent = read_json(diary) or {"hours": 0, "processor_hours": 0, "done": False}
+        print(f"{system}, seed {seed}: {log}", flush=True)
+        begin = time.monotonic()
+        with log.open("a", encoding="utf-8") as stream:
+            process = subprocess.Popen(command, stdout=stream, stderr=subprocess.STDOUT)
+            _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if not spent["done"]:
+            spent["hours"] += (time.monotonic() - begin) / 3600
+            spent["processor_hours"] += (used.ru_utime + used.ru_stime) / 3600
+            write_json(diary, {**spent, "done": process.returncode == 0})
+        if process.returncode:
+            raise ScoringError(f"this command failed, see {log}: {shlex.join(command)}")
+
+    def run_all(self, jobs: int) -> None:
+        """Runs all systems with all seeds, several at a time; those that read the models of others come last."""
+        systems = self.result["systems"]
+        later = [name for name, own in systems.items() if "models_of" in own or "{run:" in str(own)]
+        for names in ([name for name in systems if name not in later], later):
+            with ThreadPoolExecutor(jobs) as pool:
+                list(pool.map(lambda each: self.run(*each), product(names, self.seeds)))
+
+    def facts(self, system: str) -> dict:
+        """Returns what the runs of a system gave, a value for each seed."""
+        found: dict = {}
+        for seed in self.seeds:
+            folder = Path(self.places(system, seed)["outputs"])
+            scores, spent = read_scores(folder / SCORE_FILE), read_json(folder / "hours.json")
+            facts = {name: scores["metrics"][name] for name in self.result["metrics"]}
+            facts |= {name: round(spent[name], 3) for name in ("hours", "processor_hours")}
+            facts |= {name: scores.get("checkpoint", {}).get(name) for name in ("updates", "parameters")}
+            for name in [name for name in ("parts", "depths") if self.result.get(name, {}).get("section") in scores]:
                 facts[name] = _parts(self.result[name], scores)
-        log = folder / "train.log"
-        if "curve" in self.result and log.is_file():  # a system may read the models of others, and train none
-            facts["curve"] = learning_curve(log, self.result["curve"]["metric"])
-        return {"folder": folder, **spent, **facts, "metrics": scores["metrics"]}
+            if "curve" in self.result and (folder / "train.log").is_file():  # not if it reads the models of others
+                curves = read_curves(folder / "train.log").validation
+                facts["curve"] = sorted(map(list, curves[self.result["curve"]["metric"]].items()))
+            for name, fact in facts.items():
+                found.setdefault(name, []).append(fact)
+        metrics = {metric: found.pop(metric) for metric in self.result["metrics"]}
+        return {"metrics": metrics, **found, "parameters": found["parameters"][0]}
 
-    def _run(self, system: str, seed: int, start: Path | None) -> dict[str, float]:
-        """Runs the command; returns the hours, which the diary keeps under what is the same on every machine."""
-        diary = self.out / "hours.json"
-        options, flags = self._options(system, seed, "DATA", None)
-        key = shlex.join([*options, *flags])
-        entry = _hours(diary).get(key, {"hours": 0.0, "processor_hours": 0.0, "finished": False})
-        command = self.command(system, seed, start)
-        begin, processor_begin = time.monotonic(), _processor_seconds()
-        status = subprocess.run(command).returncode
-        if not entry["finished"]:
-            entry["hours"] += (time.monotonic() - begin) / 3600
-            entry["processor_hours"] += (_processor_seconds() - processor_begin) / 3600
-            entry["finished"] = status == 0
-            self.out.mkdir(parents=True, exist_ok=True)
-            # Another call may have written while this one was training.
-            write_json(diary, {**_hours(diary), key: entry})
-        if status != 0:
-            raise ScoringError(f"this command failed: {shlex.join(command)}")
-        return {name: round(entry[name], 3) for name in ("hours", "processor_hours") if name in entry}
+    def compare(self, system: str, baseline: str) -> dict:
+        """Compares all seeds of two systems, by their outputs or the outcomes of their runs; returns rows by metric."""
+        folders = [[Path(self.places(name, seed)["outputs"]) for seed in self.seeds] for name in (system, baseline)]
+        compare = self._compare_outcomes if "outcomes" in self.result else self._compare_outputs
+        found = compare(*folders, self.places(system, self.seeds[0])["text"])
+        kept = ("difference", "interval", "p_value", "signature")
+        return {name: {key: found[name][key] for key in kept if key in found[name]} for name in self.result["compared"]}
 
+    def _compare_outputs(self, system: Sequence[Path], baseline: Sequence[Path], text: str) -> dict:
+        written, found = self.out / "comparison.json", {}
+        figures = {name: ("test", *name.split(":"))[-2:] for name in self.result["compared"]}  # test set and metric
+        for test_set in sorted({own_set for own_set, _ in figures.values()}):
+            arguments = shlex.split(self.result["score"].format(text=text, set=test_set))
+            for flag, folders in {"--hypotheses": system, "--baseline": baseline}.items():
+                arguments += [flag, *(str(folder / f"generate-{test_set}.txt") for folder in folders)]
+            if score_seeds([*arguments, "--json", str(written)]) != 0:
+                raise ScoringError("the comparison failed; see above")
+            metrics = read_json(written)["metrics"]
+            found |= {name: metrics[metric] for name, (own_set, metric) in figures.items() if own_set == test_set}
+        return found
 
-def _hours(diary: Path) -> dict:
-    """Returns the hours of all runs that a diary has."""
-    return json.loads(diary.read_text(encoding="utf-8")) if diary.is_file() else {}
+    def _compare_outcomes(self, system: Sequence[Path], baseline: Sequence[Path], text: str) -> dict:
+        found = {}
+        for name, (test_set, metric) in self.result["outcomes"].items():
+            ours, theirs = ([_right(run, test_set, metric) for run in folders] for folders in (system, baseline))
+            groups = self.result.get("groups", "").format(text=text)
+            groups = tuple(read_text(Path(groups), len(ours[0].counts))) if groups else ()
+            found[name] = mean_over_seeds_test(theirs, ours, Resampling(samples=10_000, groups=groups))[metric]
+        return found
 
-
-def _folder_of_run(out: Path) -> Path:
-    """Returns the folder of the run that ``result.json`` is about. Runs on other data may have the same name."""
-    top = json.loads((out / "result.json").read_text(encoding="utf-8"))
-    named = {path.parent for path in out.rglob(f"runs/{top['description']['run']}/{SCORE_FILE}")}
-    [folder] = {run for run in named if read_scores(run / SCORE_FILE).get("checkpoint") == top.get("checkpoint")}
-    return folder
-
-
-def learning_curve(log: Path, metric: str) -> list[list[float]]:
-    """Returns a metric on the validation set by number of updates, as a log of fairseq-train has it.
-
-    Raises ScoringError if the log does not have it.
-    """
-    found = read_curves(log).validation
-    if metric not in found:
-        raise ScoringError(f"{log}: no validation line has {metric!r}; there are {', '.join(sorted(found))}")
-    return [[updates, value] for updates, value in sorted(found[metric].items())]
-
-
-def _processor_seconds() -> float:
-    """Returns the seconds that ended children of this process, and theirs, have spent on processors."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+    def measure(self, jobs: int) -> dict:
+        """Runs and compares all systems; returns the entry ``measured``."""
+        self.run_all(jobs)
+        name = subprocess.getoutput("sed -n 's/^model name.*: //p' /proc/cpuinfo 2> /dev/null").partition("\n")[0]
+        machine = f"{os.cpu_count()} cores of {name or platform.machine()}, Python {platform.python_version()}"
+        systems = {name: self.facts(name) for name in self.result["systems"]}
+        pairs = self.result["comparisons"]
+        comparisons = [{"system": one, "baseline": two, "metrics": self.compare(one, two)} for one, two in pairs]
+        return {"date": date.today().isoformat(), "machine": machine, "systems": systems, "comparisons": comparisons}
 
 
-def _parts(parts: dict, scores: dict) -> dict[str, float]:
+def _right(run: Path, test_set: str, metric: str) -> MeanMeasure:
+    return MeanMeasure({metric: [int(digit) for digit in read_json(run / OUTCOMES_FILE)[test_set][metric]]})
+
+
+def _parts(entry: dict, scores: dict) -> dict[str, float]:
     """Returns a metric by parts of the test set, such as ``10-20 (131)`` for 131 examples of 10 to 20 words."""
     found = {}
-    for bucket in scores[parts["section"]][parts["set"]]:
+    for bucket in scores[entry["section"]][entry["set"]]:
         ends = f"{bucket['from']}+" if bucket["to"] is None else f"{bucket['from']}-{bucket['to']}"
-        found[f"{ends} ({bucket['sentences']})"] = bucket[parts["metric"]]
+        found[f"{ends} ({bucket['sentences']})"] = bucket[entry["metric"]]
     return found
 
 
-def compare(result: dict, system: Sequence[Path], baseline: Sequence[Path], out: Path) -> dict:
-    """Compares all seeds of two systems, by their outputs or by the outcomes of their runs; returns rows by metric."""
-    rows = _compare_outcomes if "outcomes" in result else _compare_outputs
-    kept = ("difference", "interval", "p_value", "signature")
-    found = rows(result, system, baseline, out)
-    return {name: {key: found[name][key] for key in kept if key in found[name]} for name in result["compared"]}
-
-
-def _compare_outputs(result: dict, system: Sequence[Path], baseline: Sequence[Path], out: Path) -> dict:
-    written, found = out / "comparison.json", {}
-    figures = {name: ("test", *name.split(":"))[-2:] for name in result["compared"]}  # test set and metric
-    for test_set in sorted({own_set for own_set, _ in figures.values()}):
-        places = {"out": out, "work": system[0].parents[1], "set": test_set}
-        arguments = [text.format(**places) for text in shlex.split(result["score"])]
-        for flag, folders in {"--hypotheses": system, "--baseline": baseline}.items():
-            arguments += [flag, *(str(folder / f"generate-{test_set}.txt") for folder in folders)]
-        if score_seeds([*arguments, "--json", str(written)]) != 0:
-            raise ScoringError("the comparison failed; see above")
-        metrics = json.loads(written.read_text(encoding="utf-8"))["metrics"]
-        found |= {name: metrics[metric] for name, (own_set, metric) in figures.items() if own_set == test_set}
+def read_result(name: str) -> dict:
+    """Reads a file of results. Raises ScoringError if there is none of that name."""
+    found = read_json(RESULTS / f"{name}.json")
+    if found is None:
+        raise ScoringError(f"there is no {name}.json; files: {', '.join(sorted(path.stem for path in FILES))}")
     return found
 
 
-def _compare_outcomes(result: dict, system: Sequence[Path], baseline: Sequence[Path], out: Path) -> dict:
-    """By ``outcomes.json``, which says of each test example whether a run has it right."""
-    found = {}
-    for name, (test_set, metric) in result["outcomes"].items():
-
-        def right(folder: Path, test_set: str = test_set, metric: str = metric) -> MeanMeasure:
-            outcomes = json.loads((folder / OUTCOMES_FILE).read_text(encoding="utf-8"))
-            return MeanMeasure({metric: [int(digit) for digit in outcomes[test_set][metric]]})
-
-        ours, theirs = list(map(right, system)), list(map(right, baseline))
-        groups = ()
-        if "groups" in result:
-            path = Path(result["groups"].format(work=system[0].parents[1]))
-            groups = tuple(read_text(path, len(ours[0].counts)))
-        found[name] = mean_over_seeds_test(theirs, ours, Resampling(samples=10_000, groups=groups))[metric]
-    return found
+def results_of_kind(kind: str) -> list[dict]:
+    """Reads the measured files of a kind, by title."""
+    found = [each for path in FILES if (each := read_json(path))["kind"] == kind and "measured" in each]
+    return sorted(found, key=lambda each: each["title"])
 
 
-def measure(trainings: Trainings) -> dict:
-    """Trains and compares all systems; returns the entry ``measured``."""
-    result, out, runs = trainings.result, trainings.out, {}
-    for name, own in result["systems"].items():
-        starts = [row["folder"] / "checkpoints/checkpoint_last.pt" for row in runs.get(own.get("starts_from"), ())]
-        runs[name] = [trainings.train(name, seed, start) for seed, start in zip_longest(result["seeds"], starts)]
-    systems = {}
-    for system, rows in runs.items():
-        systems[system] = {
-            "metrics": {metric: [row["metrics"][metric] for row in rows] for metric in result["metrics"]},
-            "updates": [row.get("updates") for row in rows],
-            "parameters": rows[0].get("parameters"),
-            "hours": [row["hours"] for row in rows],
-        }
-        for name in ("processor_hours", *PARTS, "curve"):
-            if all(name in row for row in rows):
-                systems[system][name] = [row[name] for row in rows]
-    folders = {name: [row["folder"] for row in rows] for name, rows in runs.items()}
-    comparisons = [
-        {"system": ours, "baseline": theirs, "metrics": compare(result, folders[ours], folders[theirs], out)}
-        for ours, theirs in result["comparisons"]
-    ]
-    machine = f"{os.cpu_count()} cores of {processor()}, Python {platform.python_version()}"
-    return {"date": date.today().isoformat(), "machine": machine, "systems": systems, "comparisons": comparisons}
+def table(result: dict) -> str:
+    """Formats a file of results in Markdown: systems, comparisons, and where they were measured, if they were."""
+    if "measured" not in result:
+        return "Not measured yet.\n"
+    measured = result["measured"]
+    is_processor = all("processor_hours" in system for system in measured["systems"].values())
+    spent = "processor_hours" if is_processor else "hours"
+    rows = [["", *result["metrics"].values(), f"{spent.replace('_', ' ')} a run"], RULE]
+    for name, system in measured["systems"].items():
+        values = [system["metrics"][metric] for metric in result["metrics"]]
+        figures = [f"{fmean(each):.3g} ({', '.join(f'{value:.3g}' for value in each)})" for each in values]
+        rows.append([name, *figures, f"{_mean_hours(result, name, spent):.2f}"])
+    if measured["comparisons"]:
+        rows += [[], ["difference (95 % interval)", *result["compared"].values()], RULE]
+    for pair in measured["comparisons"]:
+        cells = [_difference(result, pair, metric) for metric in result["compared"]]
+        rows.append([f"{pair['system']} over {pair['baseline']}", *cells])
+    end = f"Seeds {', '.join(map(str, result['seeds']))}; measured on {measured['date']} with {measured['machine']}."
+    drawn = " The test draws whole groups of examples." if "groups" in result else ""
+    return f"{_rows(rows)}\n{end}{drawn}{' ' * ('note' in measured)}{measured.get('note', '')}\n"
 
 
-def print_commands(trainings: Trainings) -> None:
-    """Prints the command of every training, as far as somebody reads them."""
-    try:
-        for system in trainings.result["systems"]:
-            for seed in trainings.result["seeds"]:
-                print(shlex.join(trainings.command(system, seed)))
-    except BrokenPipeError:
-        drop_output()
+def _rows(rows: Sequence[list[str]]) -> str:
+    """Formats the rows of tables; a table ends before an empty row, and a rule is as long as the row before it."""
+    lines = [["---"] * len(before) if row is RULE else row for before, row in zip([[], *rows], rows)]
+    return "".join(f"| {' | '.join(line)} |\n" if line else "\n" for line in lines)
 
 
-def processor() -> str:
-    """Returns the name of the processor."""
-    cpuinfo = Path("/proc/cpuinfo")
-    named = re.search(r"model name\s*: (.*)", cpuinfo.read_text()) if cpuinfo.is_file() else None
-    return named.group(1) if named else platform.machine()
+def summary(results: Iterable[dict]) -> str:
+    """Formats the headlines of files: who is compared, the difference of the means over the seeds, and the cost."""
+    headings = ["task", "comparison", "difference", "95 % interval", "p", "does it help?", "time of training"]
+    rows = [headings, RULE]
+    for result in results:
+        task = f"[{result['title']}](../examples/{result['recipe']}/README.md)"
+        for pair, metric, row in headlines(result):
+            ours, theirs = pair["system"], pair["baseline"]
+            reason = "".join(f", {text}" for *names, text in result.get("reasons", ()) if names == [ours, theirs])
+            seeds = ", though not with every seed" if seeds_that_disagree(result, pair, metric) else ""
+            hours = [_mean_hours(result, name, "processor_hours") for name in (ours, theirs)]
+            cost = f"{hours[0] / hours[1]:.1f} times" if all(hours) else "not measured"
+            compared = f"{ours} over {theirs}, {result['compared'][metric]}"
+            rows.append([task, compared, *_parts_of_difference(row), verdict(row) + seeds + reason, cost])
+            task = ""
+    return _rows(rows)
+
+
+def headlines(result: dict) -> list[tuple[dict, str, dict]]:
+    """Returns the measured comparisons that the summary shows, each with its first metric and the figures of that."""
+    found = {(pair["system"], pair["baseline"]): pair for pair in result["measured"]["comparisons"]}
+    metric = next(iter(result["compared"]))
+    wanted = map(tuple, result.get("headlines", result["comparisons"]))
+    return [(found[pair], metric, found[pair]["metrics"][metric]) for pair in wanted if pair in found]
+
+
+def verdict(row: dict) -> str:
+    """Says whether a difference is significant, and which way it goes."""
+    return "level" if row["p_value"] >= SIGNIFICANT else "yes" if row["difference"] > 0 else "no, it costs"
+
+
+def seeds_that_disagree(result: dict, pair: dict, metric: str) -> list[float]:
+    """Returns the difference with each seed if it is significant and has another sign with some; else nothing."""
+    shown = {heading: name for name, heading in result["metrics"].items()}.get(result["compared"][metric])
+    row = pair["metrics"][metric]
+    if shown is None or verdict(row) == "level":  # the table may not have the figure
+        return []
+    ours, theirs = (result["measured"]["systems"][pair[side]]["metrics"][shown] for side in ("system", "baseline"))
+    each = [one - other for one, other in zip(ours, theirs)]
+    return each if any(value * row["difference"] < 0 for value in each) else []
+
+
+def _difference(result: dict, pair: dict, metric: str) -> str:
+    row = pair["metrics"][metric]
+    difference, interval, p_value = _parts_of_difference(row)
+    mark = "" if verdict(row) == "level" else "**"
+    sign = "" if p_value.startswith("<") else "= "
+    each = seeds_that_disagree(result, pair, metric)
+    signs = f"; by seed {', '.join(map(_signed, each))}" if each else ""
+    return f"{mark}{difference}{mark} ({interval}, p {sign}{p_value}){signs}"
+
+
+def _parts_of_difference(row: dict) -> tuple[str, str, str]:
+    low, high = map(_signed, row["interval"])
+    p_value = f"{row['p_value']:.3f}" if row["p_value"] >= 0.001 else "< 0.001"
+    return _signed(row["difference"]), f"{low} to {high}", p_value
+
+
+def _signed(value: float) -> str:
+    return "0.0" if round(value, 1) == 0 else f"{value:+.1f}"
+
+
+def _mean_hours(result: dict, name: str, spent: str) -> float | None:
+    """The mean hours of a system's runs and of those whose models it reads; None if not all were measured."""
+    others = result["systems"][name].get("models_of", ())
+    found = [result["measured"]["systems"][each].get(spent) for each in (name, *others)]
+    return sum(map(fmean, found)) if all(found) else None
+
+
+def plots(result: dict) -> list[Plot]:
+    """Returns the plots that a file asks for, of the means over the seeds."""
+    systems, (metric, title) = result["measured"]["systems"], next(iter(result["metrics"].items()))
+    found: dict[tuple[str, str], list[Line]] = {}  # by the names of the axes
+    for name, own in systems.items():
+        if "curve" in own:
+            first, last = max(curve[0][0] for curve in own["curve"]), min(curve[-1][0] for curve in own["curve"])
+            updates = [update for update, _ in own["curve"][0] if first <= update <= last]  # of other seeds, others
+            points = list(zip(updates, np.mean([np.interp(updates, *zip(*curve)) for curve in own["curve"]], axis=0)))
+            found.setdefault(("updates", result["curve"]["title"]), []).append(Line(name, points))
+        for entry in [entry for entry in ("parts", "depths") if entry in own]:
+            means = {part: fmean(run[part] for run in own[entry]) for part in own[entry][0]}
+            points = [(int(re.match(r"\d+", part)[0]), mean) for part, mean in means.items()]
+            found.setdefault((f"{result[entry]['title']}, from", title), []).append(Line(name, points))
+    for name, line in result.get("sweep", {}).get("lines", {}).items():
+        points = sorted((float(number), fmean(systems[own]["metrics"][metric])) for number, own in line.items())
+        found.setdefault((result["sweep"]["title"], title), []).append(Line(name, points))
+    return [Plot("", across, up, lines, logarithmic=False) for (across, up), lines in found.items()]
+
+
+def draw_differences(results: Iterable[dict]):
+    """Draws the headlines as points with their 95 % intervals, one line each, grey if they are not significant."""
+    lines: list[tuple[str, dict | None]] = []
+    for result in results:
+        lines += [(result["title"], None)]
+        lines += [(f"{pair['system']} over {pair['baseline']}", row) for pair, _, row in headlines(result)]
+    figure = new_figure(9.0, 1.0 + 0.16 * len(lines))
+    axes = figure.add_subplot()
+    axes.set_yticks(range(len(lines)), [name for name, _ in lines], fontsize=7.5)
+    for place, (_, row) in enumerate(lines):
+        if row is None:
+            axes.get_yticklabels()[place].set_fontweight("bold")
+            continue
+        colour = COLOURS[0] if row["p_value"] < SIGNIFICANT else COLOURS[-1]
+        axes.plot(row["interval"], [place, place], color=colour)
+        axes.plot([row["difference"]], [place], "o", color=colour, markersize=4)
+    axes.axvline(0, color="#52606d", linewidth=1)
+    axes.set_ylim(len(lines) - 0.5, -0.5)
+    axes.set_xscale("symlog", linthresh=2)  # some differences are below 1, others above 50
+    axes.xaxis.set_major_formatter("{x:+g}")
+    axes.grid(axis="x", color="#e4e7eb")
+    axes.set_axisbelow(True)
+    title = axes.set_xlabel("difference of the means, 95 % interval\n(logarithmic beyond ±2)")
+    as_written([title, *axes.get_yticklabels()])
+    return figure
+
+
+def write_pages(pages: Iterable[Path] = PAGES, pictures: Path = DOCUMENTS / "images/results") -> None:
+    """Writes the tables into the pages, and the pictures; prints the pages that change."""
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        new = MARKED.sub(lambda found: f"{found[1]}{shown(found[2])}{found[3]}", text)
+        if new != text:
+            print(page)
+            page.write_text(new, encoding="utf-8")
+    for kind, figure in {kind: draw_differences(results_of_kind(kind)) for kind in KINDS}.items():
+        write_figure(figure, pictures / f"differences_{kind}.svg", f"Differences, {kind}")
+    for path in FILES:
+        result = read_json(path)
+        if "measured" in result and plots(result):
+            write_figure(draw_plots(plots(result)), pictures / f"{path.stem}.svg", result["title"])
+
+
+def shown(name: str) -> str:
+    """Returns the table of a mark: of a file, or the headlines of all files of a kind."""
+    return summary(results_of_kind(name[10:])) if name.startswith("headlines_") else table(read_result(name))
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Command line of this script; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("name", nargs="?", help="a file of examples/results, without .json")
-    parser.add_argument("--data", type=Path, help="the files of the data set")
+    parser.add_argument("name", nargs="?", default="", help="a file of examples/results, without .json")
+    parser.add_argument("--data", default="", help="the files of the data set")
     parser.add_argument("--out", type=Path, default=Path("out/results"), help="where runs are (default: %(default)s)")
-    parser.add_argument("--local", default="", help="options of the recipe about this machine: '--parser-dir DIR'")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="runs at a time (default: %(default)s)")
+    parser.add_argument("--local", default="", help="options of the recipe about this machine: '--parser-flags ...'")
     parser.add_argument("--note", help="written under the table, such as: which models the parser had")
-    parser.add_argument("--pages", action="store_true", help="only write the tables into the pages")
+    parser.add_argument("--pages", action="store_true", help="only write the tables into the pages, and the pictures")
     parser.add_argument("--dry-run", action="store_true", help="only print the commands")
     args = parser.parse_args(arguments)
-    log_to_standard_error()
     if args.pages:
-        print("\n".join(map(str, write_pages())))
+        write_pages()
         return 0
     try:
-        if args.name is None:
-            raise ScoringError(f"name one of {', '.join(sorted(path.stem for path in RESULTS.glob('*.json')))}")
         result = read_result(args.name)
-        if args.data is None and "data" in result:
+        if not args.data and "data" in result:
             raise ScoringError(f"--data is needed: {result['data']}")
-        data = args.data.resolve() if "data" in result else None
-        trainings = Trainings(result, data, (args.out / args.name).resolve(), shlex.split(args.local))
+        out, data = (args.out / args.name).resolve(), os.path.abspath(args.data) if args.data else ""
+        experiment = Experiment(result, data, out, shlex.split(args.local))
         if args.dry_run:
-            print_commands(trainings)
+            print(
+                "\n".join(shlex.join(experiment.command(*each)) for each in product(result["systems"], result["seeds"]))
+            )
             return 0
-        result["measured"] = measure(trainings)
-        if args.note:
-            result["measured"]["note"] = args.note
+        result["measured"] = {**experiment.measure(args.jobs), **({"note": args.note} if args.note else {})}
     except ScoringError as error:
-        sys.stderr.write(f"results: {error}\n")
-        return 1
+        parser.exit(1, f"results: {error}\n")
     write_json(RESULTS / f"{args.name}.json", result)
     write_pages()
-    sys.stdout.write(table(result))
+    print(table(result))
     return 0
 
 

@@ -1,3 +1,87 @@
-#!/bin/sh
-# The recipe is in recipe.ini; --help lists the options.
-exec python3 "$(dirname "$0")/../lib/run.py" "$(dirname "$0")" "$@"
+#!/usr/bin/env bash
+# Overnight: questions to logical forms in eight domains, insertion-based tree decoding, Lukovnikov & Fischer (2021), Tables
+# 1 to 3
+#
+# examples/overnight/run.sh --data DIR --out DIR --domain NAME [options] [-- flags of fairseq-train]
+#
+#   --data DIR       SEMPRE's DOMAIN.paraphrases.{train,test}.examples; an empty folder is filled
+#   --out DIR        everything that is written; result.json has the scores
+#   --domain NAME    publications, calendar, blocks, housing, restaurants, recipes, socialnetwork or basketball
+#   --arch A         tree_insertion_transformer, sequence_insertion_transformer, insertion_left_to_right or tree_gru; with
+#                    _overnight at the end the paper's size
+#   --oracle O       what tree_insertion_transformer learns from: centrality, the paper's, or exact
+#   --supervision S  what sequence_insertion_transformer learns from: binary or uniform
+#   --simplify S     merged: calls and filters are merged; none: forms as published
+#   --average N      generate with the average of the last N checkpoints, one every 100 updates; 0: with the best one on the
+#                    validation set
+#   --seed N         of training: 1
+#   --generate-flags F   more flags of fairseq-generate, such as '--insertion-samples 16 --rerank-path MODEL.pt'
+#   --subset N       train on N pairs
+#   --workers N      processes of fairseq-preprocess: all cores
+#   --toy            made-up data and tiny sizes, in OUT/toy
+#   --dry-run        print the commands, run none
+: "${DOMAIN:=publications}" "${ARCH:=tree_insertion_transformer}" "${ORACLE:=centrality}" "${SUPERVISION:=binary}"
+: "${SIMPLIFY:=merged}" "${AVERAGE:=0}" "${SEED:=1}" "${SUBSET:=}" "${GENERATE_FLAGS:=}"
+. "$(dirname "$0")/../lib/recipe.sh"; recipe "$@"
+
+# 3+3 layers, d = 128, ffn 512, 4 heads; TreeGRU's decoder is a GRU of one layer. The sizes of *_overnight are the paper's.
+ENCODER=(--encoder-layers 3 --encoder-embed-dim 128 --encoder-ffn-embed-dim 512 --encoder-attention-heads 4)
+DECODER=(--decoder-layers 3 --decoder-embed-dim 128 --decoder-ffn-embed-dim 512 --decoder-attention-heads 4)
+case "$ARCH" in
+    tree_insertion_transformer*) LOSS=(--criterion slot_kl_divergence --insertion-oracle "$ORACLE") LEARNED=$ORACLE
+        case "$ORACLE" in # optimal insertions have no ranks, so no temperatures
+            centrality) LOSS+=(--target-distribution rank --target-temperature 0.1) ;;
+            exact) LOSS+=(--target-distribution optimal) ;;
+            *) die "--oracle $ORACLE: give centrality or exact" ;;
+        esac ;;
+    # The temperature of the authors' code, which differs from that of trees; 0.1 learns far slower
+    sequence_insertion_transformer*) LEARNED=$SUPERVISION
+        LOSS=(--criterion slot_kl_divergence --sequence-supervision "$SUPERVISION" --target-temperature 1) ;;
+    insertion_left_to_right*) LOSS=(--criterion label_smoothed_cross_entropy --label-smoothing 0.1) LEARNED=sequences ;;
+    tree_gru*) LOSS=(--criterion label_smoothed_cross_entropy --label-smoothing 0.1) LEARNED=sequences
+        DECODER=(--decoder-layers 1 --decoder-embed-dim 128) ;;
+    *) die "--arch $ARCH: --help lists the architectures" ;;
+esac
+[[ $ARCH != *_overnight ]] || ENCODER=() DECODER=()
+# The order of conditions, and of what is concatenated, is free; filters in each other have an order.
+UNORDERED=(filter call-SW:concat)
+[[ $SIMPLIFY == merged ]] || UNORDERED=()
+CHECKPOINT=checkpoint_best.pt
+[[ $AVERAGE == 0 ]] || CHECKPOINT=average.pt
+
+WORK=$OUT/$DOMAIN
+TEXT=$WORK/text$(named SIMPLIFY SUBSET)
+BIN=$WORK/data-bin$(named SIMPLIFY SUBSET)
+RUN=$WORK/runs/$ARCH$(named SIMPLIFY SUBSET ORACLE SUPERVISION AVERAGE)-seed$SEED$FLAGS_NAME
+OUTPUT=$RUN$(named GENERATE_FLAGS)
+
+fill_data overnight overnight
+# A fifth of train validates.
+step "$TEXT" python -m preprocess.overnight prepare --data "$DATA" --domain "$DOMAIN" --simplify "$SIMPLIFY" \
+    --output "$TEXT" ${SUBSET:+--subset "$SUBSET"} ${TOY:+--limit 120}
+
+# Words that are seen once are unknown.
+step "$BIN" fairseq-preprocess --user-dir "$ROOT/tree_fairseq" --task tree_insertion -s nl -t lf \
+    --trainpref "$TEXT/train" --validpref "$TEXT/valid" --testpref "$TEXT/test" --destdir "$BIN" \
+    --target-notation bracket --insertion-oracle both --trajectories 5 --thresholdsrc 2 --workers "$WORKERS"
+
+# The paper has a pretrained encoder, lr 5e-5, batches of 10 to 50 and 200 epochs; these settings are for encoders that are
+# trained as well. The model that is best on the validation set is kept.
+step "$RUN/checkpoints/checkpoint_last.pt" fairseq-train "$BIN" --user-dir "$ROOT/tree_fairseq" --task tree_insertion -s nl -t lf \
+    --arch "$ARCH" "${ENCODER[@]}" "${DECODER[@]}" --dropout 0.2 "${LOSS[@]}" \
+    --optimizer adam --adam-betas '(0.9, 0.98)' --clip-norm 3 --lr 1e-3 --lr-scheduler cosine --warmup-updates 200 \
+    --batch-size "$((32 / GPUS))" --required-batch-size-multiple 1 --max-update 2000 --seed "$SEED" \
+    --save-interval-updates "$((TOY ? 4 : 100))" --validate-interval-updates "$((TOY ? 4 : 100))" \
+    --keep-interval-updates "$((AVERAGE ? AVERAGE : 1))" --save-interval 1000000 --validate-interval 1000000 \
+    --eval-accuracy ${UNORDERED:+--eval-unordered "${UNORDERED[*]}"} \
+    --best-checkpoint-metric accuracy --maximize-best-checkpoint-metric --save-dir "$RUN/checkpoints" \
+    --no-progress-bar --log-interval 100 --log-file "$RUN/train.log" "${TOY_FLAGS[@]}" "${TRAIN_FLAGS[@]}"
+[[ $AVERAGE == 0 ]] || step "$RUN/checkpoints/average.pt" tree-fairseq average --inputs "$RUN/checkpoints" \
+    --last-updates "$AVERAGE" --output "$RUN/checkpoints/average.pt"
+
+step "$OUTPUT/generate-test.txt" fairseq-generate "$BIN" --user-dir "$ROOT/tree_fairseq" --task tree_insertion -s nl -t lf \
+    --path "$RUN/checkpoints/$CHECKPOINT" --gen-subset test --beam 1 \
+    --batch-size 32 --required-batch-size-multiple 1 --results-path "$OUTPUT" $GENERATE_FLAGS
+step "$OUTPUT/score.json" tree-fairseq score structural --run "$OUTPUT" --references "$TEXT" --data "$BIN" \
+    --unordered "${UNORDERED[@]}" --primary accuracy_unordered --checkpoint "$RUN/checkpoints/$CHECKPOINT" \
+    --describe recipe=overnight domain="$DOMAIN" arch="$ARCH" learned="$LEARNED" seed="$SEED" --result "$OUT/result.json"

@@ -1,12 +1,11 @@
 """Trains a model by its recipe and packs it with a model card: ``make model NAME=geo DATA=DIR``.
 
-``models.ini`` beside this file lists the models. A run that was interrupted goes on where it was.
+``models.json`` beside this file lists the models. A run that was interrupted goes on where it was.
 """
 
 from __future__ import annotations
 
 import argparse
-import configparser
 import datetime
 import json
 import os
@@ -64,22 +63,24 @@ which runs `{command}` and `tree-fairseq release`.
 """
 
 
-def read_models(path: Path = ROOT / "examples" / "released" / "models.ini") -> configparser.ConfigParser:
-    """The models of the list, by name."""
-    models = configparser.ConfigParser(interpolation=None)
-    models.read_string(path.read_text(encoding="utf-8"))
-    return models
-
-
-def recipe_command(settings: configparser.SectionProxy, data: str, out: Path, more: list[str]) -> list[str]:
-    """The command of the recipe; ``more`` are further options of it, such as ``--parser-dir DIR`` or ``--toy``."""
+def recipe_command(settings: dict, data: str, out: Path, more: list[str]) -> list[str]:
+    """Returns the command of the recipe; ``more`` are further options of it, such as ``--toy``."""
     flags = shlex.split(settings.get("flags", ""))
     command = [f"examples/{settings['recipe']}/run.sh", *(["--data", data] if data else []), "--out", str(out)]
     return [*command, *shlex.split(settings.get("options", "")), *more, *(["--", *flags] if flags else [])]
 
 
-def differing_outputs(checkpoint: Path, released: Path, data_bin: Path) -> tuple[int, int]:
-    """How many outputs of the test set the released weights change, and how many there are."""
+def commands_of(command: list[str]) -> tuple[list[str], list[str]]:
+    """Returns the commands of a recipe that translate the last test set and score all of them."""
+    end = command.index("--") if "--" in command else len(command)
+    dry = [*command[:end], "--dry-run", *command[end:]]
+    printed = subprocess.run(dry, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT).stdout.replace("\\\n", " ")
+    lines = [shlex.split(line) for line in printed.splitlines()]
+    return [line for line in lines if line[0] == "fairseq-generate"][-1], lines[-1]
+
+
+def differing_outputs(checkpoint: str, released: Path, data_bin: str) -> tuple[int, int]:
+    """Returns how many outputs of the test set the released weights change, and how many there are."""
     outputs = []
     for path in (checkpoint, released):
         command = ["fairseq-generate", data_bin, "--user-dir", "tree_fairseq", "--task", task_of(data_bin)]
@@ -90,14 +91,14 @@ def differing_outputs(checkpoint: Path, released: Path, data_bin: Path) -> tuple
     return sum(outputs[0][number] != outputs[1][number] for number in outputs[0]), len(outputs[0])
 
 
-def task_of(data_bin: Path) -> str:
-    """The task of a folder: symbol trees have their own."""
-    record = json.loads((data_bin / "tree.json").read_text(encoding="utf-8"))
+def task_of(data_bin: str) -> str:
+    """Returns the task of a folder: symbol trees have their own."""
+    record = json.loads(Path(data_bin, "tree.json").read_text(encoding="utf-8"))
     return "structural_translation" if record.get("symbols") else "tree_translation"
 
 
 def scores_table(result: dict) -> tuple[str, str]:
-    """The metrics of the recipe as a table, and their signatures."""
+    """Returns the metrics of the recipe as a table, and their signatures."""
     numbers = {name: value for name, value in result.items() if isinstance(value, float) and name != "score"}
     lines = ["| metric | score |", "|---|---|", *(f"| {name} | {value:.2f} |" for name, value in numbers.items())]
     signatures = result.get("signatures") or {result["metric"]: "share of the test set, see the recipe's README"}
@@ -106,11 +107,11 @@ def scores_table(result: dict) -> tuple[str, str]:
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs recipe, release and comparison; returns exit status 1 if the weights are too large."""
-    models = read_models()
+    models = json.loads((ROOT / "examples/released/models.json").read_text(encoding="utf-8"))
     parser = argparse.ArgumentParser(
         description=__doc__.splitlines()[0], epilog="Other options go to the recipe, such as --parser-dir DIR."
     )
-    parser.add_argument("name", choices=models.sections())
+    parser.add_argument("name", choices=models)
     parser.add_argument("--data", default="", metavar="DIR", help="the data set, see the README of the recipe")
     parser.add_argument("--out", type=Path, metavar="DIR", help="what is written (default: out/models/NAME)")
     args, more = parser.parse_known_args(arguments)
@@ -118,16 +119,14 @@ def main(arguments: list[str] | None = None) -> int:
     command = recipe_command(settings, args.data and os.path.abspath(args.data), out / "recipe", more)
     subprocess.run(command, check=True, cwd=ROOT)
 
-    result = json.loads((out / "recipe" / "result.json").read_text(encoding="utf-8"))
+    generate, score = commands_of(command)
+    data_bin, checkpoint = generate[1], generate[generate.index("--path") + 1]
+    result = json.loads(Path(score[score.index("--result") + 1]).read_text(encoding="utf-8"))
     description, trained = result["description"], result["checkpoint"]
-    # Recipes with settings have folders for them.
-    work = out / "recipe" / description.get("setting", "")
-    data_bin = work / description.get("data", "data-bin")
-    checkpoint = work / "runs" / description["run"] / "checkpoints" / "average.pt"
     table, signatures = scores_table(result)
     folder = out / args.name
     shutil.rmtree(folder, ignore_errors=True)
-    release = ["tree-fairseq", "release", str(data_bin), "--path", str(checkpoint), "--output", str(folder)]
+    release = ["tree-fairseq", "release", data_bin, "--path", checkpoint, "--output", str(folder)]
     subprocess.run([*release, "--dtype", "float16", "--checkpoint"], check=True, cwd=ROOT)
     weights = folder / "model.safetensors"
     changed, count = differing_outputs(checkpoint, weights, data_bin)

@@ -103,7 +103,7 @@ def known_flags():
         *(ROOT / "preprocess").rglob("*.py"),
         *(ROOT / "tests/benchmarks").glob("*.py"),
     ]
-    sources += [*(ROOT / "examples").rglob("*.py"), *(ROOT / "examples").rglob("*.ini"), ROOT / "Makefile"]
+    sources += [*(ROOT / "examples").rglob("*.py"), *(ROOT / "examples").rglob("*.sh"), ROOT / "Makefile"]
     sources += Path(fairseq.__file__).parent.rglob("*.py")
     return set(re.findall(r"[\w-]+", " ".join(path.read_text(encoding="utf-8") for path in sources).replace("_", "-")))
 

@@ -78,9 +78,10 @@ def actions_of(flag: str, header: str) -> list[argparse.Action]:
 
 @functools.cache
 def recipe_flags() -> frozenset[str]:
-    """The flags of the recipes in examples/, as their files declare them; tests/recipes tries these."""
-    texts = [path.read_text(encoding="utf-8") for path in ROOT.glob("examples/**/*.ini")]
-    return frozenset(flag for text in texts for flag in re.findall(r"^(--[\w-]+) [\w,.]* ?=", text, re.MULTILINE))
+    """The options of the recipes in examples/, as their scripts declare them."""
+    texts = [path.read_text(encoding="utf-8") for path in ROOT.glob("examples/**/*.sh")]
+    names = {name for text in texts for name in re.findall(r'"\$\{([A-Z_]+):=', text)}
+    return frozenset("--" + name.lower().replace("_", "-") for name in {*names, "DATA", "OUT", "WORKERS", "TOY"})
 
 
 def accepts(action: argparse.Action, value: str | None) -> bool:

@@ -1,8 +1,8 @@
-"""Running the recipes, and reading the commands that they print."""
+"""Runs recipes and reads the commands that they print."""
 
 from __future__ import annotations
 
-import importlib
+import functools
 import os
 import re
 import shlex
@@ -10,88 +10,70 @@ import subprocess
 import sys
 from pathlib import Path
 
+from fairseq import options
+
+import tree_fairseq  # noqa: F401  registers tasks and architectures
 from tests.fork_server import programs
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
-RECIPES = (
-    "generated_en_de", "iwslt13_en_fr", "iwslt13_fr_en", "iwslt14_de_en", "iwslt14_en_de", "multi30k_en_de",
-    "wmt14_en_de",
-)  # fmt: skip
-STRUCTURAL = ("active_logical", "atis", "coffeescript_javascript", "for2lam", "geo", "ifttt", "jobs")
-INSERTION = ("overnight",)
-CLASSIFICATION = ("imdb", "movie_reviews", "sst2", "sst5", "sva")
-TREEFORMER = ("cogs", "cognition", "gigaword", "iwslt14_en_fr")
-_BLOCK = re.compile(r"^```bash\n(.*?)^```", re.MULTILINE | re.DOTALL)
+LIBRARY = EXAMPLES / "lib"
+SCRIPTS = [
+    path.relative_to(EXAMPLES)
+    for path in sorted(EXAMPLES.glob("*/*.sh"))
+    if path.parent != LIBRARY and "lib/recipe.sh" in path.read_text(encoding="utf-8")
+]
+NAMES = sorted({script.parent.name for script in SCRIPTS})
+PARSERS = {"fairseq-train": options.get_training_parser, "fairseq-generate": options.get_generation_parser}
 
 
-def environment(**more: str) -> dict[str, str]:
-    """This interpreter's programs first, by way of the fork server; one thread; the given variables."""
-    path = os.pathsep.join([str(programs()), str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-    return {**os.environ, "PATH": path, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", **more}
+@functools.cache
+def environment(is_served: bool = True) -> dict[str, str]:
+    """The variables of a reader's shell: this interpreter's programs first, by way of the fork server; one thread."""
+    first = [str(programs())] if is_served else []
+    path = os.pathsep.join([*first, str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    return {**os.environ, "PATH": path, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
 
 
-def bash(script: str, **more: str) -> subprocess.CompletedProcess[str]:
-    """Run a script from the project's root, as a reader of the README does."""
-    return subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", script], cwd=ROOT, env=environment(**more), capture_output=True, text=True
-    )
+def run(script: Path, *arguments: object, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Runs a script with arguments and variables."""
+    command = [str(EXAMPLES / script), *map(str, arguments)]
+    return subprocess.run(command, env={**environment(), **variables}, capture_output=True, text=True)
 
 
-def recipe(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a recipe."""
-    return bash(shlex.join([f"examples/{name}/run.sh", *map(str, arguments)]))
+def recipe(name: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """Runs a recipe, which must succeed."""
+    done = run(Path(name) / "run.sh", *arguments)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return done
 
 
-def run_without_reader(stream, *command):
-    """Runs a command whose standard output, or standard error, nobody reads."""
-    reading, writing = os.pipe()
-    os.close(reading)
-    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, stream: writing}
-    try:
-        return subprocess.run(command, text=True, env=environment(), **streams)
-    finally:
-        os.close(writing)
-
-
-def printed_commands(name: str, *arguments: str) -> list[list[str]]:
-    """The commands that a recipe would run, as lists of words."""
-    done = recipe(name, "--dry-run", *arguments)
-    if done.returncode:
-        raise RuntimeError(done.stderr)
+def dry_run(script: Path, *arguments: object) -> list[list[str]]:
+    """Returns the commands that a script would run, as lists of words."""
+    place = arguments.index("--") if "--" in arguments else len(arguments)
+    done = run(script, *arguments[:place], "--dry-run", *arguments[place:])
+    assert done.returncode == 0, done.stderr
     return commands_in(done.stdout)
 
 
 def commands_in(printed: str) -> list[list[str]]:
-    """The commands that were printed, as lists of words: a backslash continues a line, comments are left out."""
-    lines = printed.replace("\\\n", " ").splitlines()
-    return [shlex.split(line) for line in lines if not line.startswith("#")]
+    """Returns printed commands as lists of words; a backslash continues a line."""
+    return [shlex.split(line) for line in printed.replace("\\\n", " ").splitlines() if line.strip()]
 
 
-def library(name: str):
-    """A module of examples/lib, whose modules import each other as scripts do."""
-    sys.path.insert(0, str(EXAMPLES / "lib"))
-    try:
-        return importlib.import_module(name)
-    finally:
-        sys.path.remove(str(EXAMPLES / "lib"))
+def declared(script: Path) -> dict[str, str]:
+    """Returns the variables that a script declares, with their defaults."""
+    return dict(re.findall(r'"\$\{([A-Z_]+):=(.*?)\}"', (EXAMPLES / script).read_text(encoding="utf-8")))
 
 
-def settings_of(name: str, *arguments: str):
-    """The settings of a recipe under these options."""
-    return library("run").settings_of(EXAMPLES / name, [str(word) for word in arguments], "run.sh")[0]
-
-
-def compared(settings, run: Path) -> list[str]:
-    """The names of the runs that a recipe compares a run with."""
-    return [Path(other).name for other in library("runner").others_scored(settings, run)]
-
-
-def readme(name: str) -> str:
-    """The text of a recipe's README."""
-    return (EXAMPLES / name / "README.md").read_text(encoding="utf-8")
-
-
-def readme_blocks(name: str) -> list[str]:
-    """The bash blocks of a recipe's README, in order."""
-    return _BLOCK.findall(readme(name))
+def parsed(command: list[str]) -> dict:
+    """Returns the arguments of one of fairseq's commands as fairseq itself reads them; exits on an unknown flag."""
+    words = command[1:]
+    if "--user-dir" in words:
+        place = words.index("--user-dir")
+        assert words[place + 1] == str(ROOT / "tree_fairseq")
+        del words[place : place + 2]  # imported already
+    if command[0] == "fairseq-preprocess":
+        return vars(options.get_preprocessing_parser().parse_args(words))
+    parser = PARSERS[command[0]](default_task="translation")
+    return vars(options.parse_args_and_arch(parser, input_args=words))
