@@ -299,7 +299,7 @@ def main(arguments: list[str] | None = None) -> int:
         prog="python -m preprocess.subtree_substitution", description=__doc__.splitlines()[0]
     )
     parser.add_argument("--text", type=Path, required=True, help="folder of train.SOURCE and train.TARGET")
-    parser.add_argument("--output", type=Path, help="prefix of the larger training set (default: TEXT/train, which grows)")
+    parser.add_argument("--output", type=Path, help="prefix of the larger set (default: TEXT/train, which grows)")
     parser.add_argument("--source", default="nl", help="suffix of the utterances (default: %(default)s)")
     parser.add_argument("--target", default="lf", help="suffix of the logical forms (default: %(default)s)")
     parser.add_argument("--notation", choices=sorted(NOTATIONS), required=True, help="notation of the logical forms")
