@@ -46,7 +46,7 @@ def test_from_an_sst_tree_to_its_class(sentiment):
 
     files = files_executed(predict)
     assert len(ranked[0]) == 5
-    assert len(files) <= 20, sorted(files)
+    assert len(files) <= 23, sorted(files)
 
 
 def test_from_sst_trees_to_their_loss(sentiment):
@@ -61,7 +61,7 @@ def test_from_sst_trees_to_their_loss(sentiment):
 
     files = files_executed(learn)
     assert losses[0] > 0
-    assert len(files) <= 23, sorted(files)
+    assert len(files) <= 25, sorted(files)
 
 
 OVERNIGHT = (
@@ -89,7 +89,7 @@ def test_from_an_overnight_line_to_the_slot_loss(tmp_path):
 
     files = files_executed(learn)
     assert losses[0] > 0
-    assert len(files) <= 26 and len(folders_of(files)) <= 6, sorted(files)
+    assert len(files) <= 27 and len(folders_of(files)) <= 6, sorted(files)
 
 
 PARSERS = {"brackets": "(ROOT (S (NP (DT the) (NN boat)) (VBZ sinks)))", "right-branching": "the boat sinks"}
@@ -113,5 +113,5 @@ def test_from_a_line_to_its_bytes_on_disk(tmp_path, parser):
 
     files = files_executed(run)
     assert (tmp_path / "bin/train.en-de.en.tree.bin").exists()
-    # Stanza's models have three files of their own.
-    assert len(files) <= (27 if parser == "stanza" else 24), sorted(files)
+    # A parser has files of its own, Stanza with its models and the parse cache four.
+    assert len(files) <= {"brackets": 20, "right-branching": 24, "stanza": 27}[parser], sorted(files)

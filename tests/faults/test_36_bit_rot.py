@@ -28,7 +28,7 @@ from tests.end_to_end.test_structural_translation import Modality, texts_for
 from tests.end_to_end.test_structural_translation import preprocess as preprocess_programs
 from tests.end_to_end.test_tree_insertion import preprocess as preprocess_insertion
 from tree_fairseq.commands.check import check_folder
-from tree_fairseq.data_bin.block_checksums import BLOCK_BYTES
+from tree_fairseq.data_bin.index_files import BLOCK_BYTES
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.token_files import load_dictionary
 from tree_fairseq.data_bin.tree_store import TreeBlock, TreeStore, TreeStoreWriter

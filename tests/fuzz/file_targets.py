@@ -15,7 +15,7 @@ from fairseq.data import Dictionary, data_utils
 
 from tests.fuzz.law import Choices, damaged, scratch, target
 from tree_fairseq.commands.release import write_released_model
-from tree_fairseq.data_bin.block_checksums import block_checksums
+from tree_fairseq.data_bin.index_files import block_checksums
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.records import SideRecord, SplitRecord
 from tree_fairseq.data_bin.symbol_dictionary import load_grammar, write_grammar

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import logging
 import os
@@ -30,6 +31,7 @@ from tree_fairseq.errors import (
     WorkerDiedError,
 )
 from tree_fairseq.preprocessing import hook
+from tree_fairseq.preprocessing.run import renaming_in_log
 from tree_fairseq.trees.bracket import read_forest, write_forest
 
 PACKAGE = Path(hook.__file__).resolve().parents[1]
@@ -487,3 +489,20 @@ def test_importing_the_plugin_leaves_logging_alone():
     subprocess.run(
         [sys.executable, "-c", program], check=True, env={**os.environ, "OMP_NUM_THREADS": "1"}, cwd=PACKAGE.parent
     )
+
+
+def test_names_of_files_that_do_not_stay(caplog):
+    logger, arguments = logging.getLogger("fairseq_cli.preprocess"), argparse.Namespace(trainpref="text/train")
+    names = {"/staging/leaves/train.en": "text/train.en", "/staging/output": "data-bin"}
+    with caplog.at_level(logging.INFO, logger="fairseq_cli.preprocess"):
+        with renaming_in_log(names, arguments):
+            logger.info(argparse.Namespace(trainpref="/staging/leaves/train"))
+            logger.info("[en] /staging/leaves/train.en: 3 sents")
+            logger.info("Wrote preprocessed data to /staging/output")
+        logger.info("/staging/output")
+    assert [record.getMessage() for record in caplog.records] == [
+        "Namespace(trainpref='text/train')",
+        "[en] text/train.en: 3 sents",
+        "Wrote preprocessed data to data-bin",
+        "/staging/output",
+    ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import logging
 import sys
 import warnings
@@ -71,20 +70,3 @@ def test_lines_for_developers_are_left_out_and_no_others(caplog):
             logger.warning("mind this")
         assert "mind this" in caplog.text
         caplog.clear()
-
-
-def test_names_of_files_that_do_not_stay(caplog):
-    logger, arguments = logging.getLogger("fairseq_cli.preprocess"), argparse.Namespace(trainpref="text/train")
-    names = {"/staging/leaves/train.en": "text/train.en", "/staging/output": "data-bin"}
-    with caplog.at_level(logging.INFO, logger="fairseq_cli.preprocess"):
-        with logs.naming("fairseq_cli.preprocess", names, arguments):
-            logger.info(argparse.Namespace(trainpref="/staging/leaves/train"))
-            logger.info("[en] /staging/leaves/train.en: 3 sents")
-            logger.info("Wrote preprocessed data to /staging/output")
-        logger.info("/staging/output")
-    assert [record.getMessage() for record in caplog.records] == [
-        "Namespace(trainpref='text/train')",
-        "[en] text/train.en: 3 sents",
-        "Wrote preprocessed data to data-bin",
-        "/staging/output",
-    ]

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import ast
-import hashlib
-import io
 from pathlib import Path
 
 import pytest
 
 from tree_fairseq.support import python_versions
-from tree_fairseq.support.python_versions import file_digest, zip_equal
+from tree_fairseq.support.python_versions import zip_equal
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted(
@@ -135,12 +133,3 @@ def test_zip_equal_loses_nothing(zipped):
     for one, other in (("ab", "a"), ("a", "ab"), ("", "a"), ("a", "")):
         with pytest.raises(ValueError, match="shorter|longer"):
             list(zipped(one, other))
-
-
-@pytest.mark.parametrize("size", [0, 1, 999, 1000, 1001, 2000])
-def test_digest_of_blocks(monkeypatch, size):
-    monkeypatch.setattr(python_versions, "_BLOCK", 1000)
-    content = bytes(range(256)) * 8
-    for algorithm in ("sha256", "md5"):
-        digest = file_digest(io.BytesIO(content[:size]), algorithm)
-        assert digest == hashlib.new(algorithm, content[:size]).hexdigest()

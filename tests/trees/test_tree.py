@@ -16,8 +16,14 @@ from hypothesis import strategies as st
 from tests.strategies import any_trees, deep_tree, trees
 from tree_fairseq.errors import MissingLibraryError, MixedChildrenError, OutsideTreeError
 from tree_fairseq.trees.spans import encode
-from tree_fairseq.trees.transforms import binary_tree
-from tree_fairseq.trees.tree import Tree, check_preterminals, forest_leaves, text_columns, tree_from_preorder
+from tree_fairseq.trees.tree import (
+    Tree,
+    binary_tree,
+    check_preterminals,
+    forest_leaves,
+    text_columns,
+    tree_from_preorder,
+)
 
 SENTENCE = Tree(
     "S", [Tree("NP", [Tree("DT", [Tree("the")]), Tree("NN", [Tree("man")])]), Tree("VBZ", [Tree("sleeps")])]

@@ -1,25 +1,33 @@
-"""Index files of datasets of fairseq's ``mmap`` kind, mapped and checked some lines at a time."""
+"""Files of datasets of fairseq's ``mmap`` kind: index files, and checksums that find damage in a mapped file.
+
+``tree.json`` has, under ``checksums``, the CRC-32 of every :data:`BLOCK_BYTES` of each data file and index file, eight
+hexadecimal digits a block. A block is compared when it is first read. Folders of earlier versions have no checksums and
+are read without them.
+"""
 
 from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from tree_fairseq.errors import CorruptFileError
-from tree_fairseq.support.files import require_plain_file
+from tree_fairseq.support.files import read_json, require_plain_file
 
+BLOCK_BYTES = 1 << 20
+LINES_AT_A_TIME = 2048  # bounds the memory that reading an index takes
+MANIFEST_NAME = "tree.json"
 _MAGIC = b"MMIDIDX\x00\x00"
 _VERSION = 1
 _INT32_CODE = 4
 # By the code in the header: bytes of a value of those types that fairseq chooses for tokens, and of int32.
 _VALUE_BYTES = {_INT32_CODE: 4, 5: 8, 8: 2, 9: 4}
 _HEADER = struct.Struct("<9sQBQ")
-# Memory for that many lines at a time, however many there are.
-LINES_AT_A_TIME = 2048
+_DIGITS = 8
 _REPAIR = "Preprocess again, or run `tree-fairseq check` on the folder to see all that is wrong"
 
 
@@ -44,8 +52,8 @@ def index_header(lines: int) -> bytes:
 
 
 def write_index(path: Path, sizes: np.ndarray, starts: np.ndarray) -> None:
-    """Writes the index file of an int32 dataset of fairseq's ``mmap`` kind, durably: for each item, ``[lines]``, the
-    number of its values and the place of the first of them in the data file.
+    """Writes the index file of an int32 dataset, durably: for each item, ``[lines]``, the number of its values and the
+    place of the first of them in the data file.
     """
     with open(path, "wb") as file:
         file.write(index_header(len(sizes)))
@@ -56,13 +64,13 @@ def write_index(path: Path, sizes: np.ndarray, starts: np.ndarray) -> None:
 
 
 def read_index(path: Path) -> tuple[int, np.ndarray]:
-    """Reads the index of a dataset whose items follow each other, as :func:`read_index_with_pointers`."""
+    """Reads an index whose items follow each other: the bytes of a value, and the number of values of each item."""
     value_bytes, sizes, _ = read_consecutive(path)
     return value_bytes, sizes
 
 
 def read_consecutive(path: Path) -> tuple[int, np.ndarray, np.ndarray]:
-    """Reads such an index with pointers, and checks that each item begins where the one before it ends."""
+    """Reads an index like `read_index_with_pointers`, and checks that each item begins where the one before it ends."""
     value_bytes, sizes, pointers = read_index_with_pointers(path)
     end = 0
     for lines in line_blocks(len(sizes)):
@@ -74,8 +82,7 @@ def read_consecutive(path: Path) -> tuple[int, np.ndarray, np.ndarray]:
 
 
 def read_index_with_pointers(path: Path) -> tuple[int, np.ndarray, np.ndarray]:
-    """Maps the index file of an indexed dataset of fairseq's ``mmap`` kind, and checks all that can be checked
-    without data. Items may be anywhere in the data file, also in the same place.
+    """Maps an index file and checks all that can be checked without data. Items may be anywhere in the data file.
 
     Returns:
         the bytes of a value, the number of values of each item, ``[lines]`` int32, and where it begins, ``[lines]``
@@ -84,11 +91,7 @@ def read_index_with_pointers(path: Path) -> tuple[int, np.ndarray, np.ndarray]:
     Raises:
         CorruptFileError: the file is missing, cut off or not such an index.
     """
-    require_plain_file(path)
-    try:
-        size = path.stat().st_size
-    except FileNotFoundError:
-        raise CorruptFileError(f"{path} is missing. {_REPAIR}") from None
+    size = _size_of(path)
     if size < _HEADER.size:
         raise CorruptFileError(f"{path} is cut off: {size} bytes, shorter than its header. {_REPAIR}")
     content = np.asarray(np.memmap(path, np.uint8, "r"))
@@ -96,9 +99,8 @@ def read_index_with_pointers(path: Path) -> tuple[int, np.ndarray, np.ndarray]:
     magic, version, code, lines = _HEADER.unpack(header)
     if (magic, version) != (_MAGIC, _VERSION) or code not in _VALUE_BYTES:
         raise CorruptFileError(f"{path} is not an index: its header is {header!r}. {_REPAIR}")
-    expected = _HEADER.size + 12 * lines
-    if size != expected:
-        raise CorruptFileError(f"{path} has {size} bytes where its {lines} lines take {expected}. {_REPAIR}")
+    if size != index_bytes(lines):
+        raise CorruptFileError(f"{path} has {size} bytes where its {lines} lines take {index_bytes(lines)}. {_REPAIR}")
     sizes = np.frombuffer(content, np.int32, lines, _HEADER.size)
     pointers = np.frombuffer(content, np.int64, lines, _HEADER.size + 4 * lines)
     if any((sizes[lines] < 0).any() or (pointers[lines] < 0).any() for lines in line_blocks(len(sizes))):
@@ -108,13 +110,16 @@ def read_index_with_pointers(path: Path) -> tuple[int, np.ndarray, np.ndarray]:
 
 def require_data_size(path: Path, size: int) -> None:
     """Raises CorruptFileError if a file is missing or not as long as its index says."""
+    if (found := _size_of(path)) != size:
+        raise CorruptFileError(f"{path} has {found} bytes where its index asks for {size}. {_REPAIR}")
+
+
+def _size_of(path: Path) -> int:
     require_plain_file(path)
     try:
-        found = path.stat().st_size
+        return path.stat().st_size
     except FileNotFoundError:
         raise CorruptFileError(f"{path} is missing. {_REPAIR}") from None
-    if found != size:
-        raise CorruptFileError(f"{path} has {found} bytes where its index asks for {size}. {_REPAIR}")
 
 
 def map_values(path: Path, length: int) -> np.ndarray:
@@ -122,3 +127,70 @@ def map_values(path: Path, length: int) -> np.ndarray:
     require_data_size(path, 4 * length)
     # An empty file cannot be mapped.
     return np.asarray(np.memmap(path, np.int32, "r")) if length else np.zeros(0, np.int32)
+
+
+def block_checksums(path: str | os.PathLike) -> str:
+    """Computes the checksums of a file."""
+    with open(path, "rb") as file:
+        return "".join(f"{zlib.crc32(block):08x}" for block in iter(lambda: file.read(BLOCK_BYTES), b""))
+
+
+def _written(path: Path, size: int) -> list[int] | None:
+    """The checksums that the folder of a file has of it, or None; also if they are of a file of another size."""
+    try:
+        text = (read_json(path.parent / MANIFEST_NAME) or {}).get("checksums", {}).get(path.name)
+        if text is None or len(text) != _DIGITS * -(-size // BLOCK_BYTES):
+            return None
+        return [int(text[place : place + _DIGITS], 16) for place in range(0, len(text), _DIGITS)]
+    except (AttributeError, CorruptFileError, TypeError, ValueError):
+        return None  # the manifest's own reader says what is wrong with it
+
+
+def _damaged(path: Path, block: int, size: int) -> CorruptFileError:
+    first = block * BLOCK_BYTES
+    return CorruptFileError(
+        f"{path} is damaged: bytes {first} to {min(first + BLOCK_BYTES, size)} are not those that were written. Copy "
+        "the file again from where the folder was made, or preprocess again"
+    )
+
+
+def require_whole_index(path: Path) -> None:
+    """Raises CorruptFileError if the checksums of its folder say that an index file is damaged."""
+    size = path.stat().st_size
+    with open(path, "rb") as file:
+        for block, expected in enumerate(_written(path, size) or ()):
+            if zlib.crc32(file.read(BLOCK_BYTES)) != expected:
+                raise _damaged(path, block, size)
+
+
+class BlockChecker:
+    """Compares blocks of a mapped file with their checksums, each when it is first needed.
+
+    Attributes:
+        unread: how many blocks were not compared yet
+    """
+
+    def __init__(self, path: Path, values: np.ndarray, checksums: Sequence[int]):
+        self._path, self._checksums = path, checksums
+        self._bytes = values.reshape(-1).view(np.uint8).data
+        self._is_unread = bytearray(b"\1" * len(checksums))
+        self.unread = len(checksums)
+
+    def require(self, start: int, end: int) -> None:
+        """Raises CorruptFileError if a block that has bytes from ``start`` to ``end`` (half-open) is damaged."""
+        for block in range(start // BLOCK_BYTES, -(-end // BLOCK_BYTES)):
+            if self._is_unread[block]:
+                self._require_block(block)
+
+    def _require_block(self, block: int) -> None:
+        first = block * BLOCK_BYTES
+        if zlib.crc32(self._bytes[first : first + BLOCK_BYTES]) != self._checksums[block]:
+            raise _damaged(self._path, block, len(self._bytes))
+        self._is_unread[block] = 0
+        self.unread -= 1
+
+
+def checker_of(path: Path, values: np.ndarray) -> BlockChecker | None:
+    """The checker of a mapped file, or None if its folder has no checksums of it."""
+    checksums = _written(path, values.nbytes)
+    return BlockChecker(path, values, checksums) if checksums else None

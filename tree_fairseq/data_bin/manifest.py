@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Callable, ClassVar, TypeVar
 
 from tree_fairseq import __version__
-from tree_fairseq.data_bin.block_checksums import MANIFEST_NAME, block_checksums
+from tree_fairseq.data_bin.index_files import MANIFEST_NAME, block_checksums
 from tree_fairseq.data_bin.records import Record, SideRecord, SymbolSideRecord
 from tree_fairseq.data_bin.token_files import found_impl, token_file_names, token_prefix
 from tree_fairseq.errors import CorruptFileError, DataFolderError, DictionaryMismatchError, MissingTreesError

@@ -24,15 +24,16 @@ from typing import NamedTuple
 import numpy as np
 from fairseq.data import Dictionary
 
-from tree_fairseq.data_bin.block_checksums import checker_of, require_whole_index
 from tree_fairseq.data_bin.index_files import (
     LINES_AT_A_TIME,
+    checker_of,
     data_and_index,
     index_bytes,
     index_header,
     line_blocks,
     map_values,
     read_consecutive,
+    require_whole_index,
 )
 from tree_fairseq.errors import CorruptFileError, MissingTreesError, TreeFormatError
 from tree_fairseq.support.files import require_plain_file

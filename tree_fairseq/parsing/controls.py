@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tree_fairseq.parsing.parsers import ParserOptions, flat_tree, register_parser
-from tree_fairseq.trees.transforms import binary_tree, reattach
-from tree_fairseq.trees.tree import Forest, Tree, forest_leaves
+from tree_fairseq.trees.transforms import reattach
+from tree_fairseq.trees.tree import Forest, Tree, binary_tree, forest_leaves
 
 # The label of every phrase and the tag of every word.
 _LABEL = "X"

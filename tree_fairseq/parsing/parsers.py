@@ -3,7 +3,7 @@
 To add a parser, write a module such as ``my_parsers.py``, and name it as ``--tree-parser my_parsers:comb``::
 
     from tree_fairseq.parsing.parsers import register_parser
-    from tree_fairseq.trees.transforms import binary_tree
+    from tree_fairseq.trees.tree import binary_tree
 
     @register_parser("comb")
     class Comb:

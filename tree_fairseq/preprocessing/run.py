@@ -31,7 +31,6 @@ from tree_fairseq.preprocessing.plan import (
 from tree_fairseq.preprocessing.symbol_files import SymbolFiles
 from tree_fairseq.preprocessing.tree_files import SplitTrees, TreeSide, encode_split, make_label_dictionary, write_side
 from tree_fairseq.support.files import reporting_full_disk, require_plain_file
-from tree_fairseq.support.logs import naming
 from tree_fairseq.support.processes import ProcessPool
 
 logger = logging.getLogger(__name__)
@@ -137,7 +136,7 @@ def write_folder(
     leaves = _link_texts(plan, inputs, work.staging)
     made = {**(symbols.write_text(leaves) if symbols else {}), **(dictionaries or {})}
     arguments = _stock_arguments(plan, leaves, output, made)
-    with naming("fairseq_cli.preprocess", _known_names(plan, inputs, leaves, work), plan.args):
+    with renaming_in_log(_known_names(plan, inputs, leaves, work), plan.args):
         stock_main(arguments)
     manifest.enter_tokens(output, plan.languages, plan.written_splits)
     for side in plan.tree_sides:
@@ -211,3 +210,23 @@ def _known_names(plan: PreprocessPlan, inputs: Inputs, leaves: Path, work: Work)
         names[str(leaves / f"{split}.{suffix}")] = Path(file.path).name if is_staged else str(file.path)
     longest_first = sorted(names.items(), key=lambda item: -len(item[0]))
     return {**dict(longest_first), str(work.output): str(plan.destination)}
+
+
+@contextlib.contextmanager
+def renaming_in_log(names: Mapping[str, str], arguments: Namespace) -> Iterator[None]:
+    """Replaces names of files that do not stay in the lines that fairseq logs, and its arguments by the user's."""
+
+    def rename(record: logging.LogRecord) -> bool:
+        if isinstance(record.msg, Namespace):
+            record.msg = arguments
+        elif isinstance(record.msg, str):
+            for text, name in names.items():
+                record.msg = record.msg.replace(text, name)
+        return True
+
+    stock = logging.getLogger("fairseq_cli.preprocess")
+    stock.addFilter(rename)
+    try:
+        yield
+    finally:
+        stock.removeFilter(rename)

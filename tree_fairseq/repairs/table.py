@@ -128,7 +128,7 @@ REPAIRS = (
         versions=_FAIRSEQ,
         remove_when="fairseq compares token files with checksums",
         test="tests/faults/test_36_bit_rot.py::test_fairseqs_own_errors_name_file_and_way_out",
-        wrapper="data_bin.checked_tokens:make_with_care",
+        wrapper="data_bin.token_files:make_with_care",
     ),
     Repair(
         target="fairseq.file_io.PathManager.copy",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import json
 import os
 import shutil
@@ -18,7 +19,6 @@ from pathlib import Path
 from typing import IO, Any
 
 from tree_fairseq.errors import CorruptFileError, DiskFullError
-from tree_fairseq.support.python_versions import file_digest
 
 # EFBIG: the limit that `ulimit -f` sets on the size of a file. EDQUOT: the user's quota is used up.
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -130,8 +130,11 @@ def read_json(path: str | os.PathLike) -> Any:
 
 def file_sha256(path: str | os.PathLike) -> str:
     """The SHA-256 of a file, in hexadecimal."""
+    digest = hashlib.sha256()
     with open(path, "rb") as file:
-        return file_digest(file, "sha256")
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
 
 
 @contextlib.contextmanager

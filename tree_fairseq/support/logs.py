@@ -6,13 +6,10 @@ of libraries. Every other line and warning stays.
 
 from __future__ import annotations
 
-import argparse
-import contextlib
 import logging
 import os
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
 
 from tree_fairseq.support.error_reports import is_command
 
@@ -94,34 +91,3 @@ class _Without(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         return not str(record.msg).startswith(self._beginnings)
-
-
-@contextlib.contextmanager
-def naming(logger: str, names: Mapping[str, str], arguments: argparse.Namespace) -> Iterator[None]:
-    """Gives files of a folder that does not stay the names that the user knows, in the lines of a logger.
-
-    Args:
-        logger: its name
-        names: the known name, by the text to replace
-        arguments: those of the user, logged in place of the arguments that were made of them
-    """
-    renaming = _Renaming(names, arguments)
-    logging.getLogger(logger).addFilter(renaming)
-    try:
-        yield
-    finally:
-        logging.getLogger(logger).removeFilter(renaming)
-
-
-class _Renaming(logging.Filter):
-    def __init__(self, names: Mapping[str, str], arguments: argparse.Namespace):
-        super().__init__()
-        self._names, self._arguments = names, arguments
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        if isinstance(record.msg, argparse.Namespace):
-            record.msg = self._arguments
-        elif isinstance(record.msg, str):
-            for text, name in self._names.items():
-                record.msg = record.msg.replace(text, name)
-        return True

@@ -1,15 +1,13 @@
-"""Functions of Python 3.10 and 3.11 that Python 3.9 lacks, for the whole package."""
+"""A function of Python 3.10 that Python 3.9 lacks, for the whole package."""
 
 from __future__ import annotations
 
 import functools
-import hashlib
 import sys
 from collections.abc import Iterable, Iterator
-from typing import IO, Any
+from typing import Any
 
 _NOTHING = object()
-_BLOCK = 1 << 20  # bytes that are read at once
 
 
 def _zip_equal(*iterables: Iterable) -> Iterator[tuple]:
@@ -27,14 +25,3 @@ def _zip_equal(*iterables: Iterable) -> Iterator[tuple]:
 
 # Pairs are never lost in silence: this is `zip` wherever the lengths have to agree.
 zip_equal: Any = functools.partial(zip, strict=True) if sys.version_info >= (3, 10) else _zip_equal
-
-
-def file_digest(file: IO[bytes], algorithm: str) -> str:
-    """The digest of an open binary file from its present position on, in hexadecimal.
-
-    ``algorithm`` is a name that ``hashlib.new`` knows, such as ``"sha256"``.
-    """
-    digest = hashlib.new(algorithm)
-    while block := file.read(_BLOCK):
-        digest.update(block)
-    return digest.hexdigest()

@@ -23,8 +23,14 @@ from pathlib import Path
 
 import numpy as np
 
-from tree_fairseq.data_bin.block_checksums import checker_of, require_whole_index
-from tree_fairseq.data_bin.index_files import data_and_index, map_values, read_index_with_pointers, write_index
+from tree_fairseq.data_bin.index_files import (
+    checker_of,
+    data_and_index,
+    map_values,
+    read_index_with_pointers,
+    require_whole_index,
+    write_index,
+)
 from tree_fairseq.data_bin.token_files import token_lengths
 from tree_fairseq.errors import CorruptFileError, InputError
 from tree_fairseq.tree_insertion.trajectories import Trajectory

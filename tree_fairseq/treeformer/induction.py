@@ -23,8 +23,7 @@ from tree_fairseq.parsing.pieces import SplitWords, join_pieces
 from tree_fairseq.support.progress import with_progress
 from tree_fairseq.treeformer.model import TreeformerEncoder, TreeformerModel
 from tree_fairseq.trees.subwords import split_words
-from tree_fairseq.trees.transforms import binary_tree
-from tree_fairseq.trees.tree import Forest, Tree
+from tree_fairseq.trees.tree import Forest, Tree, binary_tree
 
 _LABEL = "X"  # of every phrase of an induced tree, and of every word
 _MAX_TOKENS = 1000  # A chart as high as its sentence takes N * N vectors.

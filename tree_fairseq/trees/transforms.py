@@ -1,40 +1,14 @@
-"""Functions that build a tree over words, or change the shape or the labels of one. The words keep their order."""
+"""Functions that change the shape or the labels of a tree. The words keep their order."""
 
 from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Sequence
 
 from tree_fairseq.trees.subwords import SUBWORD_SUFFIX
 from tree_fairseq.trees.tree import Tree, tree_from_preorder
 
 INTERMEDIATE = "@"  # the first character of the labels of the nodes that `binarize` inserts
-
-
-def binary_tree(words: Sequence[str], split: Callable[[int, int], int], label: str) -> Tree:
-    """The tree with a given split point in every phrase of two or more words.
-
-    Args:
-        words: at least one word
-        split: called with the span ``[start, end)`` of each such phrase, from the root down and from left to right;
-            returns the index of the first word of the right child
-        label: the label of every phrase and the tag of every word
-    """
-    labels: list[str] = []
-    child_counts: list[int] = []
-    stack = [(0, len(words))]
-    while stack:
-        start, end = stack.pop()
-        if end - start == 1:
-            labels += (label, words[start])
-            child_counts += (1, 0)
-        else:
-            labels.append(label)
-            child_counts.append(2)
-            middle = split(start, end)
-            stack += ((middle, end), (start, middle))
-    return tree_from_preorder(labels, child_counts)
 
 
 def collapse_unary(tree: Tree) -> Tree:

@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 
 from tree_fairseq.errors import MixedChildrenError, OutsideTreeError
 from tree_fairseq.support.libraries import import_library
-from tree_fairseq.support.python_versions import zip_equal
 
 _LABEL_COLUMNS = 20  # the columns that a narrow drawing keeps for labels and words
 
@@ -183,7 +182,7 @@ class Tree:
                 continue
             if left.label != right.label or len(left.children) != len(right.children):
                 return False
-            stack.extend(zip_equal(left.children, right.children))
+            stack.extend(zip(left.children, right.children))
         return True
 
     def __hash__(self) -> int:
@@ -259,7 +258,9 @@ def tree_from_preorder(labels: Sequence[str], child_counts: Sequence[int]) -> Tr
     Raises ValueError if the numbers do not describe exactly one tree.
     """
     built: list[Tree] = []  # subtrees to the right of the current node, the rightmost first
-    for label, count in zip_equal(reversed(labels), reversed(child_counts)):
+    if len(labels) != len(child_counts):
+        raise ValueError(f"{len(labels)} labels for {len(child_counts)} numbers of children")
+    for label, count in zip(reversed(labels), reversed(child_counts)):
         first = len(built) - count
         if first < 0:
             raise ValueError(f"the node {label!r} lacks {-first} of its {count} children")
@@ -269,6 +270,31 @@ def tree_from_preorder(labels: Sequence[str], child_counts: Sequence[int]) -> Tr
     if len(built) != 1:
         raise ValueError(f"{len(built)} trees where one is described")
     return built[0]
+
+
+def binary_tree(words: Sequence[str], split: Callable[[int, int], int], label: str) -> Tree:
+    """The tree with a given split point in every phrase of two or more words.
+
+    Args:
+        words: at least one word
+        split: called with the span ``[start, end)`` of each such phrase, from the root down and from left to right;
+            returns the index of the first word of the right child
+        label: the label of every phrase and the tag of every word
+    """
+    labels: list[str] = []
+    child_counts: list[int] = []
+    stack = [(0, len(words))]
+    while stack:
+        start, end = stack.pop()
+        if end - start == 1:
+            labels += (label, words[start])
+            child_counts += (1, 0)
+        else:
+            labels.append(label)
+            child_counts.append(2)
+            middle = split(start, end)
+            stack += ((middle, end), (start, middle))
+    return tree_from_preorder(labels, child_counts)
 
 
 def tree_to_text(forest: Forest, *, max_depth: int = 100, width: int | None = None) -> str:
