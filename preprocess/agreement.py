@@ -93,9 +93,9 @@ class Parse:
     def __call__(self, path: Path) -> Iterator[str]:
         """Yields the bracketed forest of each line. Raises ParserError."""
         self._files += 1
-        summary = parse_corpus(path, self._work / str(self._files), self._options, pool=self._pool, cache=self._cache)
-        for shard in summary.shards:
-            yield from raw_lines(shard)
+        corpus = parse_corpus(path, self._work / str(self._files), self._options, pool=self._pool, cache=self._cache)
+        for trees, _ in corpus.shards:
+            yield from raw_lines(trees)
 
 
 def found_in(

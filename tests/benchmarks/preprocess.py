@@ -1,4 +1,4 @@
-"""Compares preprocessing of trees with ``fairseq-preprocess``, and parsing with bare Stanza; times the parse cache."""
+"""Compares preprocessing of trees with ``fairseq-preprocess``, and parsing with bare Stanza; times a second run."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from tests.benchmarks.corpora import ParallelText, english_sentences, write_line
 from tests.benchmarks.figures import Figure, time_ratio
 from tests.benchmarks.measuring import BUNDLED_PARSER, Settings, no_garbage_collection, side_by_side
 from tests.benchmarks.reporting import Report
-from tree_fairseq.parsing.cache import ParseCache
-from tree_fairseq.parsing.corpus import SHARD_LINES, parse_corpus
+from tree_fairseq.parsing.corpus import parse_corpus
 from tree_fairseq.parsing.parsers import ParserOptions
+from tree_fairseq.support.processes import ProcessPool
 
 LINES, LEAVES, NODES = 40_000, 30, 20
 SENTENCES, WORKERS, BATCH = 2_000, 2, 100
 
 
 def run(settings: Settings) -> Report:
-    """Measures binarizing, parsing and the cache."""
+    """Measures binarizing and parsing."""
     with tempfile.TemporaryDirectory() as folder, quiet():
         binarizing, binarized = binarize(Path(folder), settings)
         parsing, parse_figures = parse(Path(folder), settings)
@@ -43,8 +43,7 @@ def run(settings: Settings) -> Report:
             f"Parsing: batches of {BATCH}. The start ends when a batch of other sentences is parsed; the rest is "
             f"{SENTENCES} sentences. Bare Stanza is already imported, gets all sentences in one call and runs in one "
             "thread, where it is fastest. Two processes need two free cores.\n"
-            "The second run makes the same files again and finds all sentences in the cache. The first run includes "
-            "the start of its processes; the second needs neither processes nor a model."
+            "The second run finds the finished shards of the first, and needs neither processes nor a model."
         ],
     )
 
@@ -80,23 +79,11 @@ def binarize(folder: Path, settings: Settings) -> tuple[list[tuple[str, ...]], F
     return rows, time_ratio("binarize_ratio", timing["source", "trees"], timing["source", "stock"], 0.9, what=what)
 
 
-class ClockedCache(ParseCache):
-    """A parse cache that notes when it receives the first trees."""
-
-    first_trees: float | None = None
-
-    def put_many(self, *args, **kwargs) -> None:
-        """Stores trees and notes the first time."""
-        if self.first_trees is None:
-            self.first_trees = time.perf_counter()
-        super().put_many(*args, **kwargs)
-
-
 class ParsingRuns:
     """Parses the same sentences with the package and with bare Stanza, and times the start and the rest.
 
-    The start ends when a batch of other sentences is parsed. In the package, these are the first shard, each process
-    parses a batch of them, and the rest begins when the first process is ready.
+    The start ends when other sentences are parsed: a batch of them by bare Stanza, and a text by the package, so that
+    each process has loaded its models.
 
     Args:
         folder: for inputs and outputs
@@ -106,10 +93,12 @@ class ParsingRuns:
 
     def __init__(self, folder: Path, count: int, batch: int):
         self.folder, self.count, self.batch = folder, count, batch
-        sentences = english_sentences(WORKERS * batch + count)
-        self.warm_up, self.sentences = sentences[: WORKERS * batch], sentences[WORKERS * batch :]
-        blank = [""] * (SHARD_LINES - len(self.warm_up))
-        write_lines(folder / "text", [*self.warm_up, *blank, *self.sentences])
+        # Enough for a shard for each process.
+        first = 4 * WORKERS * batch
+        sentences = english_sentences(first + count)
+        self.warm_up, self.sentences = sentences[:first], sentences[first:]
+        write_lines(folder / "warm-up", self.warm_up)
+        write_lines(folder / "text", self.sentences)
         self.options = ParserOptions(
             name="stanza", lang="en", parser_dir=str(BUNDLED_PARSER), batch_size=batch, device="cpu"
         )
@@ -126,29 +115,23 @@ class ParsingRuns:
         self.seconds["bare rest"].append(time.perf_counter() - ready)
 
     def package(self) -> None:
-        """Times two runs to the same files, the second from the cache of the first."""
-        with tempfile.TemporaryDirectory(dir=self.folder) as name:
-            for run in ("first", "second"):
-                with ClockedCache(Path(name) / "cache") as cache:
-                    begin = time.perf_counter()
-                    parse_corpus(
-                        self.folder / "text",
-                        Path(name) / run,
-                        self.options,
-                        workers=WORKERS,
-                        shard_lines=SHARD_LINES,
-                        cache=cache,
-                        progress=False,
-                    )
-                    end = time.perf_counter()
-                self.seconds[run].append(end - begin)
-                if run == "first":
-                    self.seconds["start"].append(cache.first_trees - begin)
-                    self.seconds["rest"].append(end - cache.first_trees)
+        """Times two runs, the second of which finds the finished shards of the first."""
+        with tempfile.TemporaryDirectory(dir=self.folder) as name, ProcessPool(WORKERS) as pool:
+
+            def seconds(text: str) -> float:
+                begin = time.perf_counter()
+                parse_corpus(self.folder / text, Path(name) / text, self.options, pool=pool)
+                return time.perf_counter() - begin
+
+            start, rest = seconds("warm-up"), seconds("text")
+            self.seconds["start"].append(start)
+            self.seconds["rest"].append(rest)
+            self.seconds["first"].append(rest)
+            self.seconds["second"].append(seconds("text"))
 
 
 def parse(folder: Path, settings: Settings) -> tuple[list[tuple[str, ...]], list[Figure]]:
-    """Times several processes of the package, bare Stanza in one process, and a second run from the cache."""
+    """Times several processes of the package, bare Stanza in one process, and a second run."""
     torch.set_num_threads(1)
     runs = ParsingRuns(folder, *settings.choose((SENTENCES, BATCH), (20, 5)))
     for _ in range(settings.choose(5, 1)):
@@ -166,7 +149,7 @@ def parse(folder: Path, settings: Settings) -> tuple[list[tuple[str, ...]], list
             (label, f"{start:.2f}", f"{rest:.2f}", f"{runs.count / rest:.0f}", f"{runs.count / (start + rest):.0f}")
         )
     rows.append(
-        ("second run, from the cache", "", f"{median['second']:.2f}", f"{runs.count / median['second']:.0f}", "")
+        ("second run, from finished shards", "", f"{median['second']:.2f}", f"{runs.count / median['second']:.0f}", "")
     )
     figures = [
         Figure(
@@ -181,7 +164,7 @@ def parse(folder: Path, settings: Settings) -> tuple[list[tuple[str, ...]], list
             "cache_speedup",
             median["first"] / median["second"],
             20,
-            what="from the cache, times as fast as the first run",
+            what="from finished shards, times as fast as the first run",
             ours=f"{median['second']:.3f} s",
             peer=f"{median['first']:.2f} s",
         ),

@@ -1,10 +1,9 @@
-"""The command that parses: a corpus, alone and under torchrun; and texts to look at."""
+"""The command that parses: a corpus, at once and in shards; and texts to look at."""
 
 from __future__ import annotations
 
 import io
 import json
-import os
 import shlex
 import subprocess
 import sys
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.parsing.conftest import toy_lines, write_text
+from tests.parsing.conftest import small_blocks, toy_lines, write_text  # noqa: F401 (a fixture)
 from tree_fairseq.commands.parse import main
 from tree_fairseq.trees import Tree, read_forest
 
@@ -22,37 +21,33 @@ def text(tmp_path):
     return write_text(tmp_path / "text.en", toy_lines(95))
 
 
-def test_the_command_line(text, tmp_path, capfd):
-    output = tmp_path / "out.brackets"
-    assert main([str(text), str(output), "--tree-parser", "balanced", "--shard-lines", "10"]) == 0
+def test_the_command_line(text, tmp_path, small_blocks, capfd):
+    output = tmp_path / "out.trees"
+    assert main([str(text), str(output), "--tree-parser", "balanced"]) == 0
     assert len(output.read_text().splitlines()) == 95
-    assert len(list((tmp_path / "out.brackets.shards").glob("*.brackets"))) == 10
+    assert len(list((tmp_path / "out.trees.shards").glob("*.trees"))) > 5
     assert main([str(tmp_path / "missing"), str(output)]) == 1
     assert main([str(text), str(output), "--tree-parser", "berkeley"]) == 1
     with pytest.raises(SystemExit) as ended:
         main(["--help"])
-    assert ended.value.code == 0 and "torchrun" in capfd.readouterr().out
+    assert ended.value.code == 0 and "--shard I/N" in capfd.readouterr().out
 
 
-def test_torchrun_shares_a_corpus(text, tmp_path):
-    """The command of the documentation, with two real ranks."""
-    command = [
-        sys.executable,
-        "-m",
-        "torch.distributed.run",
-        "--standalone",
-        "--nproc-per-node",
-        "2",
-        "-m",
-        "tree_fairseq.commands.parse",
-    ]
-    output = tmp_path / "out.brackets"
-    flags = [str(text), str(output), "--tree-parser", "random", "--shard-lines", "20", "--no-progress-bar"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parents[2])}
-    subprocess.run([*command, *flags], check=True, env=environment, timeout=400, capture_output=True)
-    expected = tmp_path / "alone.brackets"
-    assert main([str(text), str(expected), *flags[2:]]) == 0
-    assert output.read_bytes() == expected.read_bytes()
+def test_shards_are_parsed_one_by_one_and_joined(text, tmp_path, small_blocks, caplog):
+    output, flags = tmp_path / "out.trees", ["--tree-parser", "faulty", "--max-parse-failures", "1"]
+    write_text(text, [*toy_lines(94), "a NONE"])
+    assert main([str(text), str(output), *flags, "--shard", "2/3"]) == 0
+    assert main(["--join", str(output)]) == 1 and "lacks shards: 0/3, 1/3" in caplog.text
+    for shard in ("1/3", "0/3", "2/3"):
+        assert main([str(text), str(output), *flags, "--shard", shard]) == 0
+    assert not output.exists() and main(["--join", str(output), "--max-parse-failures", "0"]) == 1
+    assert "1 of 90 sentences could not be parsed" in caplog.text and "Lines: 95" in caplog.text
+    assert main(["--join", str(output), *flags]) == 0
+    assert main([str(text), str(tmp_path / "at-once"), *flags]) == 0
+    assert output.read_bytes() == (tmp_path / "at-once").read_bytes()
+    # In another form, too.
+    assert main(["--join", str(output), *flags, "--format", "json"]) == 0
+    assert len(list(map(json.loads, output.read_text().splitlines()))) == 95
 
 
 def run(capsys, *arguments, status=0):
@@ -109,7 +104,7 @@ def test_files_of_other_programs_are_read(tmp_path, capsys):
 
 def test_a_corpus_in_another_form(text, tmp_path, capsys):
     output = tmp_path / "out.json"
-    assert run(capsys, str(text), str(output), *RIGHT, "--format", "json", "--shard-lines", "40") == ""
+    assert run(capsys, str(text), str(output), *RIGHT, "--format", "json") == ""
     rows = [json.loads(line) for line in output.read_text().splitlines()]
     brackets = run(capsys, str(text), *RIGHT).splitlines()
     assert len(rows) == 95 and [" ".join(row["leaves"]) for row in rows] == [row["text"] for row in rows]
@@ -123,6 +118,9 @@ def test_a_corpus_in_another_form(text, tmp_path, capsys):
         (["a", "--text", "b"], "--text and the file a are two texts"),
         (["--text", "b", "--workers", "2"], "--workers is for a corpus: tree-fairseq parse INPUT OUTPUT"),
         (["a", "--parse-cache", "folder"], "--parse-cache is for a corpus"),
+        (["a", "--shard", "0/2"], "--shard is for a corpus"),
+        (["a", "out", "--shard", "2/2"], "I/N with I from 0 to N-1, such as 0/8, not '2/2'"),
+        (["a", "--join", "out"], "--join reads the shards and no text"),
         (["-", "out"], "a corpus is read from a file"),
         (["a", "out", "--format", "svg"], "--format svg writes to the standard output"),
         (["a", "out", "--read", "penn"], "--read penn writes to the standard output"),

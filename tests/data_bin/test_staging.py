@@ -61,18 +61,9 @@ def test_another_command_starts_anew_but_keeps_parses(tmp_path, caplog):
     with Staging(tmp_path / "bin", {"n": 1}) as staging:
         staging.folder("encoded")
         staging.folder("parsed/train.en")
-        staging.parse_cache.mkdir()
-        run = staging.run
         (staging.path / "file").write_text("")
     with Staging(tmp_path / "bin", {"n": 2}) as staging:
-        assert sorted(entry.name for entry in staging.path.iterdir()) == [
-            "command.json",
-            "lock",
-            "parse-cache",
-            "parsed",
-            "run.json",
-        ]
-        assert staging.run == run
+        assert sorted(entry.name for entry in staging.path.iterdir()) == ["command.json", "lock", "parsed"]
     assert "another command" in caplog.text
 
 
@@ -144,17 +135,6 @@ def test_only_published_staging_folders_are_removed(tmp_path):
     (tmp_path / "bin.building" / "command.json").write_text("{}")
     clear_published(tmp_path / "bin")
     assert (tmp_path / "bin.building").exists()
-
-
-def test_the_parse_cache_is_published_and_used_again(tmp_path):
-    with Staging(tmp_path / "bin", {}) as staging:
-        staging.parse_cache.mkdir()
-        (staging.parse_cache / "parses").write_text("1")
-        staging.seal(staging.new_output())
-        staging.publish()
-    assert (tmp_path / "bin" / "parse-cache" / "parses").read_text() == "1"
-    with Staging(tmp_path / "bin", {}) as staging:
-        assert staging.parse_cache == tmp_path / "bin" / "parse-cache"
 
 
 def test_a_linked_destination_is_built_beside_its_target(tmp_path):

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.parsing.conftest import english_models, write_text  # noqa: F401 (a fixture)
+from tests.parsing.conftest import content, english_models, parse_file, write_text  # noqa: F401 (a fixture)
 from tests.parsing.fake_parsers import FaultyParser
-from tree_fairseq.parsing.corpus import parse_corpus
+from tree_fairseq.parsing.batches import plan_batches
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions
-from tree_fairseq.parsing.requests import plan_batches
 from tree_fairseq.trees.bracket import read_forest, write_forest
 from tree_fairseq.trees.tree import forest_leaves
 
@@ -31,10 +30,10 @@ def test_a_line_of_600_pieces_stays_one_line():
 def test_what_does_not_fit_even_alone_gets_a_flat_tree(tmp_path):
     lines = ["a b"] * 3 + ["HUGE " + "w " * 1999] + [f"MEMORY {index}" for index in range(9)]
     options = ParserOptions(name="faulty", batch_size=8)
-    summary = parse_corpus(write_text(tmp_path / "text", lines), tmp_path / "out", options, workers=0, progress=False)
-    forests = summary.shards[0].read_text().splitlines()
+    parsed = parse_file(write_text(tmp_path / "text", lines), tmp_path / "out", options)
+    forests = content(parsed.shards).decode().splitlines()
     assert [forest_leaves(read_forest(forest)) for forest in forests] == [line.split() for line in lines]
-    assert summary.failed == [4] and forests[3].startswith("(FRAG (XX HUGE) (XX w)")
+    assert parsed.failed == {4: 1} and forests[3].startswith("(FRAG (XX HUGE) (XX w)")
     assert all(forest.startswith("(S ") for index, forest in enumerate(forests) if index != 3)
 
 

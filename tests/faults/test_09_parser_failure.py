@@ -7,9 +7,8 @@ from __future__ import annotations
 import pytest
 
 from tests.parsing import fake_parsers  # noqa: F401 (registers)
-from tests.parsing.conftest import write_text
+from tests.parsing.conftest import content, parse_file, small_blocks, write_text  # noqa: F401 (a fixture)
 from tree_fairseq.commands.parse import main
-from tree_fairseq.parsing.corpus import parse_corpus
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.tree import forest_leaves
@@ -17,22 +16,15 @@ from tree_fairseq.trees.tree import forest_leaves
 
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("fault", ["RAISE", "NONE", "DROP", "HUGE"])
-def test_one_sentence_is_isolated_and_named(tmp_path, fault, workers, caplog):
+def test_one_sentence_is_isolated_and_named(tmp_path, small_blocks, fault, workers, caplog):
     lines = [f"sentence {index} of many" for index in range(50)]
     lines[31] += f" {fault}"
     options = ParserOptions(name="faulty", batch_size=10)
-    summary = parse_corpus(
-        write_text(tmp_path / "text.en", lines),
-        tmp_path / "out",
-        options,
-        workers=workers,
-        shard_lines=20,
-        progress=False,
-    )
-    forests = "".join(path.read_text() for path in summary.shards).splitlines()
+    parsed = parse_file(write_text(tmp_path / "text.en", lines), tmp_path / "out", options, workers)
+    forests = content(parsed.shards).decode().splitlines()
     assert [forest_leaves(read_forest(forest)) for forest in forests] == [line.split() for line in lines]
     assert [index for index, forest in enumerate(forests) if forest.startswith("(FRAG")] == [31]
-    assert summary.failed == [32] and summary.lines == 50
+    assert parsed.failed == {32: 1} and parsed.lines == 50
     assert "text.en:32: flat tree" in caplog.text
 
 
@@ -40,15 +32,7 @@ def test_too_many_end_the_command_with_an_error(tmp_path, caplog):
     lines = [f"sentence {index} of many" for index in range(50)]
     lines[3] = lines[40] = "a NONE"
     text = write_text(tmp_path / "text.en", lines)
-    arguments = [
-        str(text),
-        str(tmp_path / "out.brackets"),
-        "--tree-parser",
-        "faulty",
-        "--workers",
-        "0",
-        "--no-progress-bar",
-    ]
+    arguments = [str(text), str(tmp_path / "out.brackets"), "--tree-parser", "faulty", "--workers", "0"]
     assert main([*arguments, "--max-parse-failures", "1"]) == 1
     assert "text.en: 2 of 50 sentences could not be parsed" in caplog.text and "Lines: 4, 41" in caplog.text
     assert not (tmp_path / "out.brackets").exists()

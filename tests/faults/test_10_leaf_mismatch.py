@@ -24,9 +24,7 @@ def test_every_sentence_is_compared():
 def test_the_user_may_want_to_stop_there(tmp_path):
     text = write_text(tmp_path / "text.en", LINES)
     with pytest.raises(LeafMismatchError, match=r"text.en:3: .*leaves of the tree are not the words.*e f LEAVES"):
-        parse_corpus(
-            text, tmp_path / "out", ParserOptions(name="faulty", on_parse_error="stop"), workers=0, progress=False
-        )
+        parse_corpus(text, tmp_path / "out", ParserOptions(name="faulty", on_parse_error="stop"))
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,8 @@ def models(folder, **contents):
 
 
 def key(**options):
-    """Of one text; models are hashed and not loaded, so their files may hold anything."""
-    return LineParser(ParserOptions(name="stanza", **options)).parse_keys().key("a b")
+    """The key of a parser; models are hashed and not loaded, so their files may hold anything."""
+    return LineParser(ParserOptions(name="stanza", **options)).cache_key()
 
 
 def test_one_changed_byte_in_any_model_file_is_another_model(tmp_path):
@@ -70,15 +70,7 @@ def test_a_corpus_is_parsed_again_by_another_version(tmp_path, parse_log, monkey
 
     def run():
         parse_log.unlink(missing_ok=True)
-        parse_corpus(
-            text,
-            tmp_path / "out",
-            ParserOptions(name="toy"),
-            workers=0,
-            shard_lines=10,
-            cache=tmp_path / "cache",
-            progress=False,
-        )
+        parse_corpus(text, tmp_path / "out", ParserOptions(name="toy"), cache=tmp_path / "cache")
         return len(noted(parse_log))
 
     first = run()

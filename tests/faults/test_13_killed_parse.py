@@ -1,5 +1,5 @@
 """Fault 13: the parsing of a corpus is killed (SIGKILL) at any moment, and the same command finishes it with the same
-bytes, parsing nothing twice.
+bytes. Finished shards are not parsed again.
 """
 
 from __future__ import annotations
@@ -8,32 +8,27 @@ import multiprocessing
 import os
 import random
 import signal
-import sqlite3
 import uuid
-from collections import Counter
-from pathlib import Path
 
 import pytest
 
 from tests.parsing.children import await_end, children
-from tests.parsing.conftest import parse_log, toy_lines, write_text  # noqa: F401 (a fixture)
+from tests.parsing.conftest import parse_file, parse_log, small_blocks, toy_lines, write_text  # noqa: F401 (fixtures)
 from tests.parsing.fake_parsers import SLEEP_VARIABLE, noted
-from tree_fairseq.parsing import corpus_run, shards
-from tree_fairseq.parsing.cache import FILE_NAME, ParseCache
-from tree_fairseq.parsing.corpus import parse_corpus
+from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions
-from tree_fairseq.parsing.shards import join_shards
+from tree_fairseq.parsing.shards import finished_report, join_shards, parser_digest, shards_of
 from tree_fairseq.support import files
 
 OPTIONS = ParserOptions(name="toy-batch", batch_size=3)
 CONTEXT = multiprocessing.get_context("fork")
 
+pytestmark = pytest.mark.usefixtures("small_blocks")
+
 
 def run(text, folder, workers=0):
-    summary = parse_corpus(
-        text, folder / "shards", OPTIONS, workers=workers, shard_lines=5, cache=folder / "cache", progress=False
-    )
-    join_shards(summary.shards, folder / "out.brackets")
+    parsed = parse_file(text, folder / "shards", OPTIONS, workers)
+    join_shards(parsed.shards, folder / "out.trees")
 
 
 def in_child(function, *arguments, kill_after=None):
@@ -53,9 +48,7 @@ def in_child(function, *arguments, kill_after=None):
 
 
 def die_at(step, *arguments):
-    """Run, and die right before the ``step``-th thing that changes a file; that is also right after the one before
-    it.
-    """
+    """Runs, and dies right before the ``step``-th thing that changes a file, which is right after the one before it."""
     steps = [0]
 
     def counting(owner, name):
@@ -69,72 +62,57 @@ def die_at(step, *arguments):
 
         setattr(owner, name, wrapped)
 
-    for owner, name in (
-        (os, "replace"),
-        (os, "fsync"),
-        (uuid, "uuid4"),
-        (Path, "unlink"),
-        (ParseCache, "put_many"),
-        (ParseCache, "put_fact"),
-    ):
+    for owner, name in ((os, "replace"), (os, "fsync"), (uuid, "uuid4")):
         counting(owner, name)
     run(*arguments)
 
 
 @pytest.fixture
 def text(tmp_path):
-    return write_text(tmp_path / "text", toy_lines(13, seed=3))
+    return write_text(tmp_path / "text", toy_lines(17, seed=3))
 
 
-def known(folder):
-    """The number of sentences that the cache has."""
-    if not (folder / "cache" / FILE_NAME).exists():
-        return 0
-    with ParseCache(folder / "cache") as cache:
-        return cache._connection.execute("SELECT count(*) FROM parses").fetchone()[0]
+def sentences_left(text, folder):
+    """The number of different sentences in each shard that is not finished, in all."""
+    digest = parser_digest(LineParser(OPTIONS))
+    missing = [shard for shard in shards_of(text, folder / "shards") if finished_report(shard, digest) is None]
+    return sum(len({line for block in shard.blocks() for line in block if line.strip()}) for shard in missing)
 
 
 def test_killed_at_every_step(text, tmp_path, parse_log):
     run(text, tmp_path / "whole")
-    expected = (tmp_path / "whole/out.brackets").read_bytes()
-    distinct = len(noted(parse_log))
+    expected = (tmp_path / "whole/out.trees").read_bytes()
     step = 0
     finished = False
     while not finished:
         step += 1
         folder = tmp_path / str(step)
-        parse_log.unlink(missing_ok=True)
         finished = in_child(die_at, step, text, folder)
-        assert finished == (folder / "out.brackets").exists() or (folder / "out.brackets").read_bytes() == expected
-        kept, parsed = known(folder), len(noted(parse_log))
+        assert finished == (folder / "out.trees").exists() or (folder / "out.trees").read_bytes() == expected
+        parse_log.unlink(missing_ok=True)
+        left = sentences_left(text, folder)
         run(text, folder)
-        assert (folder / "out.brackets").read_bytes() == expected, f"killed at step {step}"
-        # Nothing that was kept is parsed again, and all but the batch in hand was kept.
-        assert len(noted(parse_log)) - parsed == distinct - kept and parsed - kept <= OPTIONS.batch_size
-        assert not [name for name in os.listdir(folder) if name.endswith(".tmp")] or not finished
+        assert (folder / "out.trees").read_bytes() == expected, f"killed at step {step}"
+        assert len(noted(parse_log)) == left
     assert step > 25
 
 
 def test_killed_again_and_again(text, tmp_path, parse_log):
     run(text, tmp_path / "whole")
-    distinct = len(noted(parse_log))
     parse_log.unlink()
     folder = tmp_path / "out"
     kills = 0
-    # Enough for one shard more each time: the note in the cache, three steps of the state, a batch or two, and twice
-    # three steps of a shard.
-    while kills < 50 and not in_child(die_at, 13, text, folder):
+    # Enough for one shard more each time: four steps for each of its two files.
+    while kills < 50 and not in_child(die_at, 9, text, folder):
         kills += 1
     run(text, folder)
     assert 1 < kills < 50
-    assert (folder / "out.brackets").read_bytes() == (tmp_path / "whole/out.brackets").read_bytes()
-    assert sum(Counter(noted(parse_log)).values()) <= distinct + kills * OPTIONS.batch_size
+    assert (folder / "out.trees").read_bytes() == (tmp_path / "whole/out.trees").read_bytes()
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(3))
 def test_killed_at_any_time_with_processes(text, tmp_path, parse_log, monkeypatch, seed):
     run(text, tmp_path / "whole")
-    distinct = len(noted(parse_log))
     monkeypatch.setenv(SLEEP_VARIABLE, "0.05")
     chooser = random.Random(seed)
     folder = tmp_path / "out"
@@ -142,18 +120,12 @@ def test_killed_at_any_time_with_processes(text, tmp_path, parse_log, monkeypatc
         if in_child(run, text, folder, 2, kill_after=chooser.uniform(0.3, 1.5)):
             break
     parse_log.unlink(missing_ok=True)
-    kept = known(folder)
+    left = sentences_left(text, folder)
     run(text, folder, 2)
-    assert (folder / "out.brackets").read_bytes() == (tmp_path / "whole/out.brackets").read_bytes()
-    assert len(noted(parse_log)) == distinct - kept
-
-
-def test_the_cache_is_sound_after_a_kill(text, tmp_path):
-    in_child(die_at, 12, text, tmp_path / "out")
-    with sqlite3.connect(tmp_path / "out/cache" / FILE_NAME) as connection:
-        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    assert (folder / "out.trees").read_bytes() == (tmp_path / "whole/out.trees").read_bytes()
+    assert len(noted(parse_log)) == left
 
 
 def test_the_steps_are_those_of_the_program():
     """What `die_at` counts is what the program does: these names are looked up when they are called."""
-    assert files.os is os and files.uuid is shards.uuid is uuid and corpus_run.ParseCache is ParseCache
+    assert files.os is os and files.uuid is uuid

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sqlite3
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -27,7 +26,6 @@ from tree_fairseq.data_bin.staging import Staging, staging_path
 from tree_fairseq.data_bin.symbol_dictionary import load_grammar
 from tree_fairseq.data_bin.token_files import load_dictionary, token_words
 from tree_fairseq.errors import CheckpointError, CorruptFileError, DataFolderError, DestinationExistsError, InputError
-from tree_fairseq.parsing.cache import FILE_NAME, ParseCache
 from tree_fairseq.parsing.pieces import load_subword_model
 
 LINE = make_pairs(1, 2)[0].tree
@@ -277,16 +275,6 @@ def test_finished_files_come_from_the_staging_folder_alone(outside, tmp_path, re
         work.publish()
 
 
-def test_the_parse_cache_of_a_folder_is_no_link(outside, tmp_path):
-    folder = tmp_path / "data-bin"
-    folder.mkdir()
-    (folder / "parse-cache").symlink_to(outside.parent)
-    with Staging(folder, {}) as work, pytest.raises(DestinationExistsError, match="--parse-cache"):
-        _ = work.parse_cache
-    with Staging(folder, {}, parse_cache=str(outside.parent)) as work:
-        assert work.parse_cache == outside.parent
-
-
 def test_releases_take_no_files_of_other_folders(trained, outside, tmp_path):
     folder = Path(shutil.copytree(trained.data, tmp_path / "data-bin"))
     (folder / "notes.txt").symlink_to(outside)
@@ -325,41 +313,3 @@ def test_languages_are_no_paths(data_bin, tmp_path, lang):
     (folder / "tree.json").write_text(json.dumps({**values, "target_lang": lang}), encoding="utf-8")
     with pytest.raises(CorruptFileError, match="outside"):
         Manifest.load(folder)
-
-
-SCHEMAS = {
-    "trigger": "CREATE TRIGGER t AFTER INSERT ON parses BEGIN INSERT INTO facts WITH RECURSIVE n(i) AS (SELECT 1 "
-    "UNION ALL SELECT i + 1 FROM n) SELECT 'x', sum(i) FROM n; END",
-    "view": "ALTER TABLE parses RENAME TO others; CREATE VIEW parses AS SELECT key, CAST(zeroblob(900000000) AS TEXT) "
-    "AS value, failed_run FROM others",
-    "column": "DROP TABLE parses; CREATE TABLE parses (key BLOB PRIMARY KEY, value TEXT AS "
-    "(CAST(zeroblob(900000000) AS TEXT)), failed_run TEXT) WITHOUT ROWID",
-    "check": "DROP TABLE parses; CREATE TABLE parses (key BLOB PRIMARY KEY, value TEXT, failed_run TEXT CHECK "
-    "(length(zeroblob(900000000)) > 0)) WITHOUT ROWID",
-    "more": "CREATE TABLE more (a)",
-}
-
-
-@pytest.mark.parametrize("name", SCHEMAS)
-def test_parse_caches_with_other_tables(tmp_path, name):
-    with ParseCache(tmp_path) as cache:
-        cache.put_many({b"k" * 16: "(S (NN x))"})
-    connection = sqlite3.connect(tmp_path / FILE_NAME)
-    connection.executescript(SCHEMAS[name])
-    connection.close()
-
-    def use() -> None:
-        with ParseCache(tmp_path) as cache:
-            cache.get_many([b"k" * 16])
-            cache.put_many({b"j" * 16: "(S (NN x))"})
-
-    assert outcome(use) == "refused"
-    with pytest.raises(CorruptFileError, match="not those of a parse cache"):
-        use()
-
-
-@pytest.mark.parametrize("make", [os.mkfifo, _device, Path.mkdir])
-def test_parse_caches_that_are_no_files(tmp_path, make):
-    make(tmp_path / FILE_NAME)
-    with pytest.raises(CorruptFileError, match=FILE_NAME):
-        ParseCache(tmp_path)

@@ -1,4 +1,4 @@
-"""Targets that read files: stores of trees, ``tree.json``, dictionaries, the parse cache, checkpoints."""
+"""Targets that read files: stores of trees, ``tree.json``, dictionaries, checkpoints."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from tree_fairseq.data_bin.symbol_dictionary import load_grammar, write_grammar
 from tree_fairseq.data_bin.token_files import load_dictionary, token_lengths
 from tree_fairseq.data_bin.tree_store import TreeBlock, TreeStore, TreeStoreWriter, load_label_dictionary
 from tree_fairseq.errors import TreeFairseqError
-from tree_fairseq.parsing.cache import ParseCache
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.repairs.checkpoint_loading import load_weights_only
 
@@ -180,31 +179,6 @@ def dictionary(data: bytes) -> None:
         }
         write_grammar(folder / "again", rules)
         assert len(load_grammar(folder / "again", symbols).parents) == len(rules)
-
-
-@cache
-def _parses() -> bytes:
-    with scratch() as folder:
-        with ParseCache(folder) as cache_:
-            cache_.put_many({bytes([number] * 16): f"(S (NN w{number}))" for number in range(40)})
-            cache_.put_fact("inventory", "S\nNN")
-        return next(folder.iterdir()).read_bytes()
-
-
-@target(lambda: _NO_SEEDS)
-def parse_cache(data: bytes) -> None:
-    """The file of the parse cache."""
-    choices = Choices(data)
-    with scratch() as folder:
-        (folder / "parses.sqlite").write_bytes(damaged(_parses(), choices))
-        with ParseCache(folder) as found:
-            keys = [bytes([number] * 16) for number in range(45)]
-            for value in found.get_many(keys, "run").values():
-                assert value is None or isinstance(value, str)
-            assert isinstance(found.get_fact("inventory"), (str, type(None)))
-            found.put_many({b"k" * 16: "(S (NN x))"})
-            found.put_fact("tags", "NN")
-            assert found.get_many([b"k" * 16]) == {b"k" * 16: "(S (NN x))"} and found.get_fact("tags") == "NN"
 
 
 @cache

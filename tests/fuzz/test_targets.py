@@ -24,7 +24,6 @@ EXAMPLES = {
     "insertion_sequences": 200,
     "arguments": 60,
     "checkpoint": 80,
-    "parse_cache": 100,
     "tree_store": 150,
 }
 EXPECTED = {
@@ -34,7 +33,6 @@ EXPECTED = {
     "tree_store",
     "manifest",
     "dictionary",
-    "parse_cache",
     "checkpoint",
     "structural_beam",
     "insertion_trees",

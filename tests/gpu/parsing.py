@@ -61,9 +61,7 @@ def _parse(folder: Path, place: str, batch: int, options: Options) -> tuple[floa
     for name in ("first", "all"):
         start = time.perf_counter()
         # In this process: Stanza's models are loaded once for each text, on the device.
-        summary = parse_corpus(
-            folder / name, folder / f"{place.replace(':', '-')}-{name}", settings, workers=0, progress=False
-        )
+        parsed = parse_corpus(folder / name, folder / f"{place.replace(':', '-')}-{name}", settings)
         seconds.append(time.perf_counter() - start)
-        trees = [line for shard in summary.shards for line in shard.read_text(encoding="utf-8").splitlines()]
+        trees = [line for path, _ in parsed.shards for line in path.read_text(encoding="utf-8").splitlines()]
     return seconds[0], seconds[1], trees

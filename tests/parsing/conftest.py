@@ -8,6 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.parsing.fake_parsers import LOG_VARIABLE
+from tree_fairseq.parsing import shards
+from tree_fairseq.parsing.corpus import ParsedCorpus, parse_corpus
+from tree_fairseq.parsing.parsers import ParserOptions
+from tree_fairseq.support.processes import ProcessPool
 
 _ROOT = Path(__file__).resolve().parents[2]
 
@@ -18,6 +22,23 @@ def parse_log(tmp_path, monkeypatch) -> Path:
     path = tmp_path / "parsed.log"
     monkeypatch.setenv(LOG_VARIABLE, str(path))
     return path
+
+
+@pytest.fixture
+def small_blocks(monkeypatch) -> None:
+    """Cuts texts of a few lines into several blocks."""
+    monkeypatch.setattr(shards, "_SMALLEST", 100)
+
+
+def parse_file(text: Path, folder: Path, options: ParserOptions, workers: int = 0, **arguments) -> ParsedCorpus:
+    """Parses a file in so many processes, or in this one."""
+    with ProcessPool(workers) as pool:
+        return parse_corpus(text, folder, options, pool=pool, **arguments)
+
+
+def content(parsed) -> bytes:
+    """The trees of shards, given with their reports."""
+    return b"".join(path.read_bytes() for path, _ in parsed)
 
 
 def write_text(path: Path, lines: list[str]) -> Path:

@@ -7,9 +7,11 @@ import shutil
 
 import pytest
 
-from tree_fairseq.errors import ParserError, ParserUnavailableError
-from tree_fairseq.parsing.dependencies import DependencyWord, parse_dependencies, write_conllu
-from tree_fairseq.parsing.parsers import ParserOptions, build_parser
+from tree_fairseq.commands.parse import main
+from tree_fairseq.commands.tree_formats import write_conllu
+from tree_fairseq.errors import ParserUnavailableError
+from tree_fairseq.parsing import parsers
+from tree_fairseq.parsing.parsers import DependencyWord, ParserOptions, build_parser
 
 WORDS = [
     DependencyWord("the", 2, "det", "the", "DET", "DT"),
@@ -25,31 +27,26 @@ CONLLU = """# sent_id = 7.1
 """
 
 
-class Oracle:
-    def __init__(self, answer):
-        self.answer = answer
-
-    def parse_dependencies(self, sentences):
-        return self.answer
-
-
 def test_conllu():
     assert "".join(write_conllu("7", [WORDS])) == CONLLU
     assert "".join(write_conllu("8", [])) == ""
     assert "".join(write_conllu("7", [WORDS, WORDS])).count("# sent_id = 7.2\n") == 1
 
 
-def test_parsers_without_dependencies_are_named():
-    parser = build_parser(ParserOptions(name="balanced"))
-    with pytest.raises(ParserUnavailableError, match="--tree-parser balanced does not give.*stanza .*corenlp, spacy"):
-        parse_dependencies(parser, "balanced", [["a"]])
+@pytest.mark.parametrize("answer", [[None], [WORDS[:2]], [[*WORDS[:2], DependencyWord("wakes", 0, "root")]], [WORDS]])
+def test_failures_and_other_words_are_errors(answer, monkeypatch, capsys, caplog):
+    class Oracle:
+        def parse_dependencies(self, sentences):
+            return answer
 
-
-@pytest.mark.parametrize("answer", [[None], [WORDS[:2]], [[*WORDS[:2], DependencyWord("wakes", 0, "root")]]])
-def test_failures_and_other_words_are_errors(answer):
-    with pytest.raises(ParserError, match="oracle found no dependencies of this sentence: the man sleeps"):
-        parse_dependencies(Oracle(answer), "oracle", [["the", "man", "sleeps"]])
-    assert parse_dependencies(Oracle([WORDS]), "oracle", [["the", "man", "sleeps"]]) == [WORDS]
+    monkeypatch.setattr(parsers, "_REGISTRY", dict(parsers._REGISTRY))
+    parsers.register_parser("oracle")(lambda options: Oracle())
+    status = main(["--text", "the man sleeps", "--format", "conllu", "--tree-parser", "oracle"])
+    assert status == (answer != [WORDS])
+    if status:
+        assert "oracle found no dependencies of this sentence: the man sleeps" in caplog.text
+    else:
+        assert capsys.readouterr().out == CONLLU.replace("7.1", "1.1")
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +77,7 @@ def test_stanza(models):
     options = ParserOptions(parser_dir=str(models), device="cpu")
     parser = build_parser(options)
     sentences = [["the", "man", "sleeps"], ["A", "man", "that", "sleeps", "."]]
-    found = parse_dependencies(parser, "stanza", sentences)
+    found = parser.parse_dependencies(sentences)
     assert [[word.form for word in words] for words in found] == sentences
     for words in found:
         assert sum(word.head == 0 for word in words) == 1 and all(word.xpos != "_" for word in words)
@@ -91,4 +88,4 @@ def test_stanza(models):
 def test_without_stanzas_model_the_message_names_the_file_and_the_download(english_models):
     parser = build_parser(ParserOptions(parser_dir=str(english_models), device="cpu"))
     with pytest.raises(ParserUnavailableError, match=r"depparse.pt, which is missing.*stanza.download.*'depparse'"):
-        parse_dependencies(parser, "stanza", [["a"]])
+        parser.parse_dependencies([["a"]])

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.parsing.conftest import content, parse_file
 from tree_fairseq.errors import ParserError, ParserUnavailableError
 from tree_fairseq.parsing import parsers
-from tree_fairseq.parsing.corpus import parse_corpus
 from tree_fairseq.parsing.parsers import ParserOptions, build_parser, flat_tree, parser_names, registered_parser
 from tree_fairseq.trees.bracket import write_forest
 
@@ -96,8 +96,8 @@ def test_the_example_of_the_docstring_works(tmp_path, monkeypatch):
     (tmp_path / "text").write_text("a b c\nd\n")
     for workers in (0, 1):
         options = ParserOptions(name="my_parsers:comb")
-        summary = parse_corpus(tmp_path / "text", tmp_path / str(workers), options, workers=workers, progress=False)
-        assert summary.shards[0].read_text() == "(X (X a) (X (X b) (X c)))\n(X d)\n"
+        parsed = parse_file(tmp_path / "text", tmp_path / str(workers), options, workers)
+        assert content(parsed.shards).decode() == "(X (X a) (X (X b) (X c)))\n(X d)\n"
     assert (
         registered_parser("my_parsers:comb").expensive
         and registered_parser("my_parsers:comb").factory.__module__ == "my_parsers"

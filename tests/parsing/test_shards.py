@@ -1,90 +1,186 @@
-"""Shards are complete or absent, and their folder records its source."""
+"""Shards: any number of them, made in any order and by anybody, joins to the same bytes."""
 
 from __future__ import annotations
 
-import os
+import json
+import random
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from tests.parsing.conftest import write_text
-from tree_fairseq.errors import CorruptFileError
-from tree_fairseq.parsing.cache import ParseCache
-from tree_fairseq.parsing.corpus_run import CorpusJob
-from tree_fairseq.parsing.line_parser import ParsedLine
-from tree_fairseq.parsing.shards import ShardFolder, join_shards
+from tests.parsing.conftest import content, toy_lines, write_text
+from tests.parsing.fake_parsers import noted
+from tree_fairseq.errors import CorruptFileError, DataFolderError, LeafMismatchError, TextFormatError, TreeFormatError
+from tree_fairseq.parsing import shards
+from tree_fairseq.parsing.line_parser import LineParser
+from tree_fairseq.parsing.parsers import ParserOptions
+from tree_fairseq.parsing.shards import (
+    count_lines_before,
+    finished_shards,
+    join_shards,
+    parse_shard_alone,
+    remove_parts,
+    shards_of,
+)
 
-
-def opened(tmp_path, source=1, count=2, cache=None):
-    folder = ShardFolder(tmp_path / "shards", {"input": source}, count)
-    folder.open("text", cache=cache)
-    return folder
-
-
-def write(folder, shard, *lines, first_line=1):
-    """Writes a shard of lines with a sentence each; trees labelled FRAG count as failures."""
-    folder.write(shard, first_line, [ParsedLine(line, int(bool(line)), int("FRAG" in line)) for line in lines])
-
-
-def test_a_damaged_report_means_that_the_shard_is_missing(tmp_path):
-    folder = opened(tmp_path, count=1)
-    write(folder, 0, "(X a)")
-    folder.path(0).with_suffix(".json").write_bytes(b'{"lines": [')
-    assert folder.missing() == [0]
-    folder.path(0).with_suffix(".json").unlink()
-    assert folder.missing() == [0]
+# The trees of this parser depend on the sentences of the batch.
+OPTIONS = ParserOptions(name="toy-batch", batch_size=4, ssplit="punct")
 
 
-def test_existing_shards_are_used_again(tmp_path):
-    folder = opened(tmp_path)
-    assert folder.missing() == [0, 1]
-    write(folder, 1, "(FRAG a)", "", first_line=3)
-    again = opened(tmp_path)
-    assert again.missing() == [0] and again.run == folder.run
-    (report,) = again.reports()
-    assert (report.lines, report.sentences, report.failed_lines, report.failed_sentences) == (2, 1, [3], 1)
-    assert again.path(1).read_bytes() == b"(FRAG a)\n\n"
+@pytest.fixture
+def text(tmp_path, small_blocks):
+    return write_text(tmp_path / "text.en", toy_lines(95))
 
 
-def test_shards_of_another_source_are_removed(tmp_path):
-    folder = opened(tmp_path)
-    write(folder, 0, "(X a)")
-    (folder.folder / "notes.txt").write_text("the user's")
-    (folder.folder / ".000001.brackets.abc.tmp").write_text("half")
-    other = opened(tmp_path, source=2)
-    assert other.missing() == [0, 1] and other.run != folder.run
-    assert sorted(os.listdir(folder.folder)) == ["corpus.json", "notes.txt"]
+def make(text, folder, index, count, options=OPTIONS):
+    return parse_shard_alone(shards_of(text, folder, count)[index], LineParser(options))
 
 
-def test_a_run_without_its_cache_is_not_continued(tmp_path):
-    with ParseCache(tmp_path / "known") as known, ParseCache(tmp_path / "other") as other:
-        folder = opened(tmp_path, cache=known)
-        write(folder, 0, "(X a)")
-        assert opened(tmp_path, cache=known).missing() == [1]
-        assert opened(tmp_path, cache=other).missing() == [0, 1]
+def joined(folder):
+    join_shards(finished_shards(folder), folder / "joined")
+    return (folder / "joined").read_bytes()
 
 
-def test_a_finished_run_needs_no_cache(tmp_path):
-    with ParseCache(tmp_path / "known") as known, ParseCache(tmp_path / "other") as other:
-        write(opened(tmp_path, count=1, cache=known), 0, "(X a)")
-        assert opened(tmp_path, count=1, cache=other).missing() == []
+@pytest.mark.parametrize("size", [0, 1, 100, 16 << 10, 10**6, 10**9])
+def test_by_default_a_shard_is_a_block(tmp_path, size):
+    with open(tmp_path / "text", "wb") as file:
+        file.truncate(size)
+    parts = shards_of(tmp_path / "text", tmp_path)
+    starts = [shard.starts() for shard in parts]
+    assert [ends[0] for ends in starts] == list(range(0, max(size, 1), parts[0].width))
+    assert starts[-1][-1] == size and 16 << 10 <= parts[0].width <= 256 << 10
 
 
-def test_joining_checks_the_shards(tmp_path):
-    folder = opened(tmp_path)
-    write(folder, 0, "(X a)")
-    write(folder, 1, "(X b)", "(X c)")
-    paths = [folder.path(0), folder.path(1)]
-    join_shards(paths, tmp_path / "joined")
-    assert (tmp_path / "joined").read_text() == "(X a)\n(X b)\n(X c)\n"
-    paths[1].write_text("(X b)\n")
-    with pytest.raises(CorruptFileError, match="000001.brackets"):
-        join_shards(paths, tmp_path / "again")
-    assert not (tmp_path / "again").exists()
+@settings(deadline=None, max_examples=60)
+@given(
+    lines=st.lists(st.integers(0, 40), max_size=40),
+    ends=st.sampled_from([b"\n", b"\r\n"]),
+    count=st.integers(1, 9),
+    width=st.integers(1, 60),
+)
+def test_every_line_is_in_one_shard(tmp_path_factory, lines, ends, count, width):
+    path = tmp_path_factory.mktemp("text") / "text"
+    whole = [b"x" * length + ends for length in lines]
+    path.write_bytes(b"".join(whole)[: -len(ends)])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shards, "_SMALLEST", width)
+        patch.setattr(shards, "_LARGEST", width)
+        parts = shards_of(path, path.parent, count)
+        found = [[line for block in shard.blocks() for line in block] for shard in parts]
+        before = count_lines_before(path, [shard.starts()[0] for shard in parts])
+    assert b"".join(line for part in found for line in part) == path.read_bytes()
+    assert before == [sum(map(len, found[:index])) for index in range(count)]
 
 
-def test_a_text_is_cut_into_shards(tmp_path):
-    text = write_text(tmp_path / "text", list("abcde"))
-    assert list(CorpusJob(text, 5, 2).blocks()) == [(0, 1, ["a", "b"]), (1, 3, ["c", "d"]), (2, 5, ["e"])]
-    assert list(CorpusJob(text, 5, 5).blocks()) == [(0, 1, list("abcde"))]
-    assert list(CorpusJob(write_text(tmp_path / "empty", []), 0, 2).blocks()) == []
-    assert [CorpusJob(text, 5, 2, rank, 2).own_lines() for rank in (0, 1)] == [3, 2]
+def test_any_number_of_shards_in_any_order_joins_to_the_same_bytes(text, tmp_path):
+    expected = None
+    for count in (1, 2, 5, 40):
+        folder, order = tmp_path / str(count), list(range(count))
+        random.Random(count).shuffle(order)
+        # Some are made twice.
+        for index in order + order[:3]:
+            make(text, folder, index, count)
+        expected = expected or joined(folder)
+        assert joined(folder) == expected
+    assert expected.count(b"\n") == 95
+
+
+def test_a_finished_shard_is_not_parsed_again(text, tmp_path, parse_log):
+    make(text, tmp_path / "out", 1, 3)
+    calls = noted(parse_log)
+    assert make(text, tmp_path / "out", 1, 3) and noted(parse_log) == calls
+
+
+def changed_text(text, folder):
+    lines = text.read_bytes().split(b"\n")
+    text.write_bytes(b"\n".join([*lines[:-3], lines[-3][::-1], *lines[-2:]]))
+
+
+def damaged_trees(text, folder):
+    path = folder / "2-of-3.trees"
+    path.write_bytes(path.read_bytes().replace(b"(S", b"(T", 1))
+
+
+def torn_marker(text, folder):
+    path = folder / "2-of-3.json"
+    path.write_bytes(path.read_bytes()[:50])
+
+
+def lost_trees(text, folder):
+    (folder / "2-of-3.trees").unlink()
+
+
+@pytest.mark.parametrize("damage", [changed_text, damaged_trees, torn_marker, lost_trees])
+def test_other_lines_and_damaged_files_are_parsed_again(text, tmp_path, parse_log, damage):
+    write_text(text, [f"{line} end" for line in toy_lines(95)])
+    for index in range(3):
+        make(text, tmp_path / "out", index, 3)
+    damage(text, tmp_path / "out")
+    parse_log.unlink()
+    make(text, tmp_path / "out", 0, 3)
+    assert not parse_log.exists()
+    make(text, tmp_path / "out", 2, 3)
+    assert noted(parse_log)
+    for index in range(3):
+        make(text, tmp_path / "new", index, 3)
+    assert joined(tmp_path / "out") == joined(tmp_path / "new")
+
+
+def test_another_parser_makes_its_own(text, tmp_path):
+    make(text, tmp_path / "out", 0, 1)
+    other = make(text, tmp_path / "out", 0, 1, OPTIONS.replace(ssplit="none"))
+    assert content(finished_shards(tmp_path / "out")).count(b"(S") == other.sentences
+
+
+def test_missing_shards_are_listed(text, tmp_path):
+    with pytest.raises(DataFolderError, match="has no finished shards.*--shard I/N"):
+        finished_shards(tmp_path / "out")
+    for index in (0, 3, 4):
+        make(text, tmp_path / "out", index, 6)
+    (tmp_path / "out" / "3-of-6.trees").unlink()
+    with pytest.raises(DataFolderError, match=r"lacks shards: 1/6, 2/6, 3/6, 5/6\. Make them with --shard"):
+        finished_shards(tmp_path / "out")
+    make(text, tmp_path / "out", 0, 1)
+    assert [path.name for path, _ in finished_shards(tmp_path / "out")] == ["0-of-1.trees"]
+
+
+def test_shards_that_do_not_belong_together_are_not_joined(text, tmp_path):
+    make(text, tmp_path / "out", 0, 2)
+    make(text, tmp_path / "out", 1, 2, OPTIONS.replace(ssplit="none"))
+    with pytest.raises(DataFolderError, match="not of one text and one parser"):
+        finished_shards(tmp_path / "out")
+
+
+def test_a_shard_that_was_changed_is_not_joined(text, tmp_path):
+    for index in range(3):
+        make(text, tmp_path / "out", index, 3)
+    damaged_trees(text, tmp_path / "out")
+    with pytest.raises(CorruptFileError, match=r"2-of-3.trees is not what was written"):
+        joined(tmp_path / "out")
+    assert not (tmp_path / "out" / "joined").exists()
+
+
+def test_errors_and_reports_count_lines(tmp_path, small_blocks):
+    lines = [f"(S (NN w{number}))" for number in range(60)]
+    lines[50] = "(S (NN a)"
+    text = write_text(tmp_path / "text", lines)
+    with pytest.raises(TreeFormatError, match="text:51:1: "):
+        make(text, tmp_path / "out", 3, 4, ParserOptions(name="brackets"))
+    report = make(text, tmp_path / "out", 3, 4, ParserOptions(name="brackets", on_parse_error="flat"))
+    before = count_lines_before(text, shards_of(text, tmp_path, 4)[3].starts()[:1])[0]
+    assert report.failures == [(51 - before, "its brackets do not match")] and before + report.lines == 60
+    assert json.loads((tmp_path / "out" / "3-of-4.json").read_text())["lines"] == report.lines
+    text.write_bytes(text.read_bytes().replace(b"w40", b"w\xff0"))
+    with pytest.raises(TextFormatError, match="text:41:9"):
+        make(text, tmp_path / "out", 2, 4, ParserOptions(name="brackets"))
+    words = write_text(tmp_path / "words", [f"w{number} of it" for number in range(50)] + ["a NONE", "b"])
+    with pytest.raises(LeafMismatchError, match="words:51: "):
+        make(words, tmp_path / "words.out", 3, 4, ParserOptions(name="faulty", on_parse_error="stop"))
+
+
+def test_leftovers_of_killed_processes_are_removed(tmp_path):
+    for name in (".3-of-8.trees.0123.tmp", ".3-of-8.json.4567.tmp", "notes.tmp", "3-of-8.trees"):
+        (tmp_path / name).write_text("x")
+    remove_parts(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["3-of-8.trees", "notes.tmp"]

@@ -182,7 +182,7 @@ def test_pairs_of_cogs_are_sound(tmp_path):
     train = random.Random(1).sample(load(SHARED / "data/cogs")["train"], 100)
     (tmp_path / "train.nl").write_text("".join(f"{example.source}\n" for example in train), encoding="utf-8")
     arguments = [str(tmp_path / name) for name in ("train.nl", "parses")]
-    model = ["--parser-dir", str(SHARED / "models/stanza-en-gum"), "--tree-device", "cpu", "--no-progress-bar"]
+    model = ["--parser-dir", str(SHARED / "models/stanza-en-gum"), "--tree-device", "cpu"]
     assert not parse.main([*arguments, *model, "--parse-cache", str(tmp_path / "cache")])
     parses = read_parses(tmp_path / "parses", [example.source for example in train])
     found = substitute(train, parses, 100, NOTATION, longest=30)

@@ -13,18 +13,27 @@ from tests.data_bin.corpora import in_child
 from tests.parsing import fake_parsers  # noqa: F401 (registers)
 from tests.parsing.children import await_end, children, is_running
 from tree_fairseq.errors import ParserError, ParserUnavailableError, TreeFormatError, WorkerDiedError
-from tree_fairseq.parsing.line_parser import answer_in_process
+from tree_fairseq.parsing.corpus import work_in_process
+from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions, registered_parser
 from tree_fairseq.support.processes import ProcessPool
 
 
-def request(parser, kind, payload, **options):
-    return (ParserOptions(name=parser, **options), registered_parser(parser).factory.__module__, kind, payload), payload
+def parse(*lines: str, first_line: int = 1):
+    return partial(LineParser.parse_lines, lines=lines, first_line=first_line, path="x.txt")
+
+
+def request(parser, work, **options):
+    return (ParserOptions(name=parser, **options), registered_parser(parser).factory.__module__, None, work)
 
 
 def ask(pool, parser, *texts, devices=None):
-    calls = (request(parser, "words", [text]) for text in texts)
-    return sorted(pool.stream(answer_in_process, calls, "parsed x", devices))
+    calls = ((request(parser, parse(text)), text) for text in texts)
+    return sorted((text, line.written) for text, [line] in pool.stream(work_in_process, calls, "parsed x", devices))
+
+
+def fail(parser):
+    raise KeyError("nonsense")
 
 
 def add(first: int, second: int = 0) -> int:
@@ -199,7 +208,7 @@ class TestFresh:
     def test_answers_belong_to_their_requests(self):
         with ProcessPool(2) as pool:
             answers = ask(pool, "toy", *"abcdefghij")
-            assert answers == [([letter], [f"(S (NP (T1 {letter})))"]) for letter in "abcdefghij"]
+            assert answers == [(letter, f"(S (NP (T1 {letter})))") for letter in "abcdefghij"]
             started = children(program="support import processes")
             assert len(started) == 2
             # The same processes answer again.
@@ -226,14 +235,14 @@ class TestFresh:
 
     def test_errors_keep_their_class_and_place(self):
         with ProcessPool(1) as pool:
-            call = request("brackets", "lines", (["(S (NN a)"], 12, "x.txt"))
+            call = request("brackets", parse("(S (NN a)", first_line=12)), None
             with pytest.raises(TreeFormatError) as raised:
-                list(pool.stream(answer_in_process, [call], "read x"))
+                list(pool.stream(work_in_process, [call], "read x"))
         assert raised.value.line == 12 and raised.value.path == "x.txt"
 
     def test_unexpected_errors_have_their_traceback(self):
         with ProcessPool(1) as pool, pytest.raises(ParserError, match="KeyError.*nonsense|Traceback"):
-            list(pool.stream(answer_in_process, [request("toy", "nonsense", ["a"])], "parsed x"))
+            list(pool.stream(work_in_process, [(request("toy", fail), None)], "parsed x"))
 
     def test_a_process_that_dies_is_reported_and_the_others_end(self):
         with ProcessPool(2) as pool:

@@ -40,7 +40,7 @@ from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.staging import PARSED, Staging, Work, staging_path
 from tree_fairseq.data_bin.token_files import found_impl, token_file_names, token_prefix
 from tree_fairseq.errors import DictionaryMismatchError, InputError, ParserError, UnknownClassError
-from tree_fairseq.parsing.corpus import parse_corpus
+from tree_fairseq.parsing.corpus import parse_corpus, parser_labels
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.preprocessing.hook import Preprocessing, register_preprocessing
 from tree_fairseq.preprocessing.plan import (
@@ -55,7 +55,7 @@ from tree_fairseq.preprocessing.plan import (
 )
 from tree_fairseq.preprocessing.run import LOG, building, bytes_needed, write_folder
 from tree_fairseq.preprocessing.text_files import TextPlan, model_within_trees, text_requests
-from tree_fairseq.preprocessing.tree_files import Labels, TreeSide, known_labels
+from tree_fairseq.preprocessing.tree_files import Labels, TreeSide
 from tree_fairseq.trees.subwords import SUBWORD_SUFFIX
 from tree_fairseq.trees.text import TextInput, inspect_text, require_parallel
 
@@ -252,14 +252,15 @@ def _write_texts(
 def _parse(words: Path, options: ParserOptions, work: Work) -> list[Path]:
     """Parses the words of given trees, and returns the files of the parses."""
     folder = work.staging.folder(f"{PARSED}/{words.name}")
-    return parse_corpus(words, folder, options, pool=work.pool, cache=work.staging.parse_cache).shards
+    parsed = parse_corpus(words, folder, options, pool=work.pool, cache=work.staging.parse_cache)
+    return [trees for trees, _ in parsed.shards]
 
 
 def _with_labels(side: TreeSide, args: Namespace, text_options: ParserOptions | None, work: Work) -> TreeSide:
     """The side of trees that were given with classes at their nodes, with the symbols that replace these."""
     labels: Labels = ((), ())
     if args.node_symbols == "parser":
-        labels = known_labels(word_options(text_options), work.staging.parse_cache)
+        labels = parser_labels(word_options(text_options), work.pool)
     tags = sorted({*labels[1], NODE_SYMBOL})
     pieces = [tag + SUBWORD_SUFFIX for tag in tags] if side.options.subword_model else []
     return dataclasses.replace(side, labels=(sorted({*labels[0], *tags, *pieces}), tags))

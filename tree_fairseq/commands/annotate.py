@@ -161,7 +161,7 @@ def _write_trees(
         except InputError as error:
             raise error.at(path=texts[each.split].path) from None
     reused = folder / label_dictionary_name(side.lang)
-    labels = make_label_dictionary(side, trees, reused if reused.exists() else None, work.staging.parse_cache)
+    labels = make_label_dictionary(side, trees, reused if reused.exists() else None, work.pool)
     write_side(work, side, trees, labels, folder)
 
 

@@ -5,32 +5,41 @@
     echo 'the man sleeps' | tree-fairseq parse --parser-dir models --format json --spans
 
     tree-fairseq parse train.en train.trees --workers 4
-    torchrun --nproc-per-node 4 -m tree_fairseq.commands.parse train.en train.trees
 
-A text, a file or a pipe goes to the standard output. With OUTPUT, a file is parsed in shards by several processes; the
-same command continues a run that was interrupted. Under torchrun the ranks share the shards and rank 0 joins them.
+    tree-fairseq parse train.en train.trees --shard 3/100
+    tree-fairseq parse --join train.trees
+
+A text, a file or a pipe goes to the standard output. With OUTPUT, a file is parsed in shards, which are kept in
+OUTPUT.shards: the same command continues a run that was stopped. --shard parses one shard (0/100 to 99/100), and
+needs nothing of the others; on any machines, in any order and number, they join to the same trees.
 """
 
 from __future__ import annotations
 
 import argparse
 import logging
-import os
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
-from tree_fairseq.commands.tree_formats import FORMATS, TreeFormat
-from tree_fairseq.errors import TreeFairseqError
+from tree_fairseq.commands.tree_formats import FORMATS, TreeFormat, write_conllu
+from tree_fairseq.errors import ParserError, ParserUnavailableError, TreeFairseqError
 from tree_fairseq.parsing.corenlp_output import READERS
-from tree_fairseq.parsing.corpus import SHARD_LINES, parse_corpus
-from tree_fairseq.parsing.dependencies import parse_dependencies, write_conllu
+from tree_fairseq.parsing.corpus import parse_corpus
 from tree_fairseq.parsing.line_parser import LineParser
-from tree_fairseq.parsing.parsers import add_parser_arguments, options_from_arguments
-from tree_fairseq.parsing.shards import join_shards
+from tree_fairseq.parsing.parsers import add_parser_arguments, check_failures, options_from_arguments
+from tree_fairseq.parsing.shards import (
+    ShardReport,
+    finished_shards,
+    join_shards,
+    parse_shard_alone,
+    remove_parts,
+    shards_of,
+)
 from tree_fairseq.support.error_reports import drop_output, failed
+from tree_fairseq.support.processes import ProcessPool
 from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.text import decode_lines, read_lines
 from tree_fairseq.trees.tree import Forest, forest_leaves
@@ -41,20 +50,28 @@ _LINES_AT_ONCE = 4  # times the batch size: enough for batches of similar length
 _MARKS = tuple(".,;:!?")
 
 
+def _shard(text: str) -> tuple[int, int]:
+    """Reads ``--shard I/N``; argparse reports other values."""
+    index, _, count = text.partition("/")
+    if not (index.isdecimal() and count.isdecimal() and int(index) < int(count)):
+        raise argparse.ArgumentTypeError(f"I/N with I from 0 to N-1, such as 0/8, not {text!r}")
+    return int(index), int(count)
+
+
 def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     about, _, course = __doc__.partition("\n\n")
     parser = argparse.ArgumentParser(
         prog="tree-fairseq parse",
         usage="tree-fairseq parse (--text TEXT | INPUT | < INPUT) [--format NAME] [options]\n"
-        "       tree-fairseq parse INPUT OUTPUT [--workers N] [options]",
+        "       tree-fairseq parse INPUT OUTPUT [--workers N | --shard I/N] [options]\n"
+        "       tree-fairseq parse --join OUTPUT [options]",
         description=f"{about}\n\n{course}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
     add("input", nargs="?", help="text file, UTF-8, a sentence (or several) a line; - is the standard input")
     add("output", nargs="?", help="file for the trees of a whole corpus, one forest a line")
-    group = parser.add_argument_group("text to look at")
-    add = group.add_argument
+    add = parser.add_argument_group("text to look at").add_argument
     add("--text", action="append", metavar="TEXT", help="a line of text in place of a file; may be given again")
     formats = "; ".join(f"{name}: {help}" for name, help in FORMATS.items())
     add("--format", choices=tuple(FORMATS), default="brackets", help=f"{formats} (default: brackets)")
@@ -62,17 +79,10 @@ def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--spans", action="store_true", help="show the tokens [start, end) below each constituent, as in NP[0:2]")
     reading = "; ".join(f"{name}: {reader.help}" for name, reader in READERS.items())
     add("--read", choices=tuple(READERS), help=f"the input consists of trees already. {reading}")
-    group = parser.add_argument_group("corpora (with OUTPUT)")
-    add = group.add_argument
-    add("--shards-dir", metavar="DIR", help="folder for the shards (default: OUTPUT.shards)")
-    add(
-        "--shard-lines",
-        type=int,
-        metavar="N",
-        help=f"lines of a shard (default: {SHARD_LINES}, and fewer in a short file, so that all ranks have work)",
-    )
+    add = parser.add_argument_group("corpora (with OUTPUT)").add_argument
     add("--workers", type=int, metavar="N", help="parsing processes where there is no GPU (default: 1)")
-    add("--no-progress-bar", action="store_true", help="show log lines only")
+    add("--shard", type=_shard, metavar="I/N", help="parse shard I of N shards alone, with I from 0 to N-1")
+    add("--join", metavar="OUTPUT", help="check that all shards of OUTPUT are finished, and write it")
     add_parser_arguments(parser.add_argument_group("trees"))
     args = parser.parse_args(arguments)
     _check(parser, args)
@@ -83,46 +93,63 @@ def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
     """Ends the program with a message where options do not go together."""
     if args.text is not None and args.input is not None:
         parser.error(f"--text and the file {args.input} are two texts: leave one of them out")
-    if args.output is None:
-        for flag in ("shards_dir", "shard_lines", "workers", "parse_cache"):
+    if args.output is None and args.join is None:
+        for flag in ("shard", "workers", "parse_cache"):
             if getattr(args, flag) is not None:
                 name = flag.replace("_", "-")
                 parser.error(f"--{name} is for a corpus: tree-fairseq parse INPUT OUTPUT --{name} ...")
         if args.text is None and args.input is None and sys.stdin is not None and sys.stdin.isatty():
             parser.error("no text: give --text 'a sentence', a file, or a pipe (- reads what you type)")
+    elif args.join is not None and args.input is not None:
+        parser.error("--join reads the shards and no text: tree-fairseq parse --join OUTPUT")
     elif args.input == "-":
         parser.error("a corpus is read from a file; without OUTPUT, - is the standard input")
     elif args.format in ("svg", "conllu") or args.read is not None:
         option = f"--format {args.format}" if args.read is None else f"--read {args.read}"
-        parser.error(f"{option} writes to the standard output: leave out {args.output}, and add > {args.output}")
+        output = args.output or args.join
+        parser.error(f"{option} writes to the standard output: leave out {output}, and add > {output}")
     if args.format == "conllu" and (args.binarize or args.spans or args.read):
         parser.error("--format conllu has dependencies and no trees: leave out --binarize, --spans and --read")
 
 
 def _corpus(args: argparse.Namespace) -> None:
-    """Parses a file in shards and joins them."""
-    rank, world_size = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
-    output, form = Path(args.output), TreeFormat(args.format, args.binarize, args.spans)
-    summary = parse_corpus(
-        args.input,
-        Path(args.shards_dir or f"{output}.shards"),
-        options_from_arguments(args),
-        workers=1 if args.workers is None else args.workers,
-        shard_lines=args.shard_lines,
-        cache=args.parse_cache,
-        progress=not args.no_progress_bar,
-        rank=rank,
-        world_size=world_size,
-    )
-    if rank > 0:
+    """Parses a file, or one shard of it."""
+    folder, options = Path(f"{args.output}.shards"), options_from_arguments(args)
+    if args.shard is not None:
+        index, count = args.shard
+        shard = shards_of(args.input, folder, count)[index]
+        report = parse_shard_alone(shard, LineParser(options, cache=args.parse_cache))
+        counts = report.lines, report.sentences, len(report.failures)
+        logger.info("%s: %d lines, %d sentences, %d with a flat tree", shard.trees, *counts)
         return
+    with ProcessPool(1 if args.workers is None else args.workers) as pool:
+        corpus = parse_corpus(args.input, folder, options, pool=pool, cache=args.parse_cache)
+    _write(args, corpus.shards, Path(args.output))
+    logger.info("%s: %d lines written", args.output, corpus.lines)
+
+
+def _join(args: argparse.Namespace) -> None:
+    """Joins shards that were parsed one by one."""
+    shards = finished_shards(Path(f"{args.join}.shards"))
+    lines, flat = 0, []
+    for _, report in shards:
+        flat += [lines + line for line, _ in report.failures]
+        lines += report.lines
+    sentences = sum(report.sentences for _, report in shards)
+    check_failures(args.max_parse_failures, len(flat), sentences, dict.fromkeys(flat), args.join)
+    _write(args, shards, Path(args.join))
+    logger.info("%s: %d lines written, %d sentences, %d with a flat tree", args.join, lines, sentences, len(flat))
+
+
+def _write(args: argparse.Namespace, shards: Sequence[tuple[Path, ShardReport]], output: Path) -> None:
+    form = TreeFormat(args.format, args.binarize, args.spans)
 
     def convert(lines: Iterator[str]) -> Iterator[str]:
         forests = map(read_forest, lines)
         return form.write((" ".join(forest_leaves(forest)), forest) for forest in forests)
 
-    join_shards(summary.shards, output, None if form.is_plain else convert)
-    logger.info("%s: %d lines written, %.0f sentences per second", output, summary.lines, summary.sentences_per_second)
+    join_shards(shards, output, None if form.is_plain else convert)
+    remove_parts(Path(f"{output}.shards"))
 
 
 def _lines(args: argparse.Namespace) -> Iterator[str]:
@@ -143,7 +170,7 @@ def _parsed(args: argparse.Namespace, parser: LineParser) -> Iterator[tuple[str,
             warned = True
             logger.warning(
                 "the text is not tokenised: %r is one token. Tokenise it, or add --tree-tokenize parser, with which "
-                "stanza, corenlp and spacy find the tokens",
+                "stanza and corenlp find the tokens",
                 raw,
             )
         for number, (line, parsed) in enumerate(zip(lines, parser.parse_lines(lines, first, _place(args))), first):
@@ -170,19 +197,32 @@ def _portions(args: argparse.Namespace, parser: LineParser) -> Iterator[list[str
 
 
 def _dependencies(args: argparse.Namespace, parser: LineParser) -> Iterator[str]:
-    """Yields the text in CoNLL-U."""
-    number = 0
+    """Yields the text in CoNLL-U.
+
+    Raises:
+        ParserUnavailableError: the parser has no dependencies, or its model for them is missing
+        ParserError: a sentence could not be parsed
+    """
+    name, number = f"--tree-parser {parser.options.name}", 0
+    if not hasattr(parser.parser, "parse_dependencies"):
+        raise ParserUnavailableError(
+            f"--format conllu needs dependencies, which {name} does not give. Stanza (with a depparse model) and "
+            "CoreNLP do"
+        )
     for lines in _portions(args, parser):
         if parser.kind == "text":
             parsed = parser.parse_lines(lines, number + 1, _place(args))
             sentences = [[tree.leaves() for tree in line.forest] for line in parsed]
         else:
-            prepared = [parser.prepare(line, number + k, _place(args)) for k, line in enumerate(lines, 1)]
-            sentences = [[text.split(" ") for text in line.texts] for line in prepared]
-        found = iter(parse_dependencies(parser.parser, parser.options.name, [s for line in sentences for s in line]))
+            sentences = [parser.sentences(line, number + k, _place(args)) for k, line in enumerate(lines, 1)]
+        rows = iter(parser.parser.parse_dependencies([words for line in sentences for words in line]))
         for line in sentences:
             number += 1
-            yield from write_conllu(str(number), list(islice(found, len(line))))
+            found = list(zip(line, islice(rows, len(line))))
+            for words, row in found:
+                if row is None or [word.form for word in row] != words:
+                    raise ParserError(f"{name} found no dependencies of this sentence: {' '.join(words)[:200]}")
+            yield from write_conllu(str(number), [row for _, row in found])
 
 
 def _look(args: argparse.Namespace) -> None:
@@ -206,17 +246,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command; returns exit status 1 if the text cannot be parsed."""
     args = _parse_arguments(arguments)
     try:
-        (_look if args.output is None else _corpus)(args)
+        (_join if args.join is not None else _look if args.output is None else _corpus)(args)
     except BrokenPipeError:
         drop_output()
     except (TreeFairseqError, OSError, ValueError) as error:
         return failed(error, logger)
     return 0
-
-
-if __name__ == "__main__":
-    # torchrun or fairseq may have set a handler up already, which shows warnings only.
-    logging.basicConfig(
-        level=logging.INFO, format="%(asctime)s | %(levelname)s | %(name)s | %(message)s", stream=sys.stderr, force=True
-    )
-    sys.exit(main())

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tree_fairseq.drawing.tree_pictures import tree_to_svg
 from tree_fairseq.errors import InputError
+from tree_fairseq.parsing.parsers import DependencyWord
 from tree_fairseq.trees.bracket import write_forest
 from tree_fairseq.trees.transforms import binarize
 from tree_fairseq.trees.tree import Forest, Tree, forest_leaves, tree_from_preorder, tree_to_text
@@ -119,3 +120,13 @@ def _with_spans(tree: Tree, first: int) -> dict[str, Any]:
         return {"label": node.label, "start": position - 1, "end": position}
 
     return tree.fold(build)
+
+
+def write_conllu(name: str, sentences: Sequence[Sequence[DependencyWord]]) -> Iterator[str]:
+    """Yields the sentences of a line in CoNLL-U; ``name`` and the number of the sentence are its ``sent_id``."""
+    for number, words in enumerate(sentences, start=1):
+        yield f"# sent_id = {name}.{number}\n# text = {' '.join(word.form for word in words)}\n"
+        for place, word in enumerate(words, start=1):
+            columns = (word.form, word.lemma, word.upos, word.xpos, word.features, word.head, word.relation)
+            yield "\t".join([str(place), *(str(column) or "_" for column in columns), "_", "_"]) + "\n"
+        yield "\n"

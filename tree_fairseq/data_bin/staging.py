@@ -18,7 +18,6 @@ import logging
 import os
 import shutil
 import tempfile
-import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,18 +25,15 @@ from typing import Any
 
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.errors import DestinationExistsError
-from tree_fairseq.parsing.cache import FILE_NAME
 from tree_fairseq.support.files import force_to_disk, is_part, read_json, write_json
 from tree_fairseq.support.processes import ProcessPool
 
 logger = logging.getLogger(__name__)
 
-PARSE_CACHE = "parse-cache"
 PARSED = "parsed"
 _RECORD = "command.json"
 _READY = "READY.json"
 _LOCK = "lock"
-_RUN = "run.json"
 
 
 def staging_path(destination: str | os.PathLike) -> Path:
@@ -85,7 +81,8 @@ def _unpublished(path: Path, ready: dict[str, Any]) -> bool:
 class Staging:
     """The staging folder of one destination, which one process uses at a time.
 
-    ``command`` is the work and its input, for JSON: equal commands give equal files.
+    ``command`` is the work and its input, for JSON: equal commands give equal files. ``parse_cache`` is the
+    folder of a cache of sentences.
     """
 
     def __init__(self, destination: str | os.PathLike, command: dict[str, Any], parse_cache: str | None = None):
@@ -93,7 +90,7 @@ class Staging:
         self.path = staging_path(destination)
         # As it will be read back.
         self._command = json.loads(json.dumps(command, default=str))
-        self._parse_cache = parse_cache
+        self.parse_cache = parse_cache
         self._lock = contextlib.ExitStack()
 
     def __enter__(self) -> Staging:
@@ -136,7 +133,7 @@ class Staging:
             logger.warning("%s was left by another command, or its input has changed: starting afresh", self.path)
         # Parses are kept: they are found by what was parsed, and by which parser. The record is replaced when all else
         # is gone.
-        self._remove(entry for entry in found if entry not in (PARSE_CACHE, PARSED, _RUN, _RECORD))
+        self._remove(entry for entry in found if entry not in (PARSED, _RECORD))
         write_json(self.path / _RECORD, self._command)
 
     def refuse_unpublished(self) -> None:
@@ -181,30 +178,9 @@ class Staging:
         path.mkdir(parents=True, exist_ok=True)
         return path
 
-    @property
-    def run(self) -> str:
-        """The name of this work in the parse cache, where failures of other runs do not count; kept like parses."""
-        path = self.path / _RUN
-        if read_json(path) is None:
-            write_json(path, uuid.uuid4().hex)
-        return read_json(path)
-
     def new_output(self) -> Path:
         """Returns an empty folder for the final files: workers of a killed attempt may still be writing into theirs."""
         return Path(tempfile.mkdtemp(prefix="output-", dir=self.path))
-
-    @property
-    def parse_cache(self) -> Path:
-        """The given folder, or one in the destination if that has parses already, or else one here until the end."""
-        if self._parse_cache:
-            return Path(self._parse_cache)
-        published = self.destination / PARSE_CACHE
-        for path in (published, published / FILE_NAME):
-            if path.is_symlink():
-                raise DestinationExistsError(
-                    f"{path} is a link: --parse-cache DIR names a folder of parses that is somewhere else"
-                )
-        return published if published.exists() else self.path / PARSE_CACHE
 
     def seal(self, output: Path, last: Sequence[str] = ()) -> None:
         """Declares the files of a :meth:`new_output` complete; those in ``last`` appear after all others, in order."""
@@ -226,9 +202,6 @@ class Staging:
             # Absent: an earlier attempt has moved it.
             if (output / name).exists():
                 os.replace(output / name, self.destination / name)
-        cache = self.path / PARSE_CACHE
-        if cache.exists() and not (self.destination / PARSE_CACHE).exists():
-            os.replace(cache, self.destination / PARSE_CACHE)
         force_to_disk(self.destination)
         # This file goes last: a command that is given again learns from it that only clearing away is left.
         self._remove(entry.name for entry in sorted(self.path.iterdir()) if entry.name != _READY)

@@ -23,8 +23,7 @@ from typing import Any
 
 from tree_fairseq.errors import InputError, ParserUnavailableError
 from tree_fairseq.parsing.corenlp_output import penn_unescape, sentences_of, tree_of_sentence
-from tree_fairseq.parsing.dependencies import DependencyWord
-from tree_fairseq.parsing.parsers import ParsedText, ParserOptions, register_parser
+from tree_fairseq.parsing.parsers import DependencyWord, ParsedText, ParserOptions, register_parser
 from tree_fairseq.trees.tree import Tree
 
 logger = logging.getLogger(__name__)

@@ -6,16 +6,16 @@ All text takes this course: a corpus, ``fairseq-interactive`` and the hub.
 from __future__ import annotations
 
 import functools
-import gc
-import importlib
+import hashlib
+import json
 import os
-import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Union
 
-from tree_fairseq.errors import InputError, LeafMismatchError, ParserError, TreeFairseqError
-from tree_fairseq.parsing.cache import ParseCache, ParseKeys
+from tree_fairseq.errors import InputError, LeafMismatchError, ParserError
+from tree_fairseq.parsing.batches import Answers, Failure, parse_texts, text_batches
+from tree_fairseq.parsing.cache import ParseCache
 from tree_fairseq.parsing.controls import degrade
 from tree_fairseq.parsing.input_lines import read_bracketed, split_sentences, unescape_entities
 from tree_fairseq.parsing.parsers import (
@@ -25,6 +25,7 @@ from tree_fairseq.parsing.parsers import (
     ParserOptions,
     build_parser,
     flat_tree,
+    registered_parser,
 )
 from tree_fairseq.parsing.pieces import (
     RawLine,
@@ -37,8 +38,6 @@ from tree_fairseq.parsing.pieces import (
     subword_kind,
     subword_model_hash,
 )
-from tree_fairseq.parsing.requests import Answers, Failure, parse_texts, text_batches
-from tree_fairseq.support.processes import own_device
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.bracket import read_forest, write_forest
 from tree_fairseq.trees.subwords import split_words
@@ -54,11 +53,16 @@ _LINE_OPTIONS = ("ssplit", "tokenize", "subwords", "unescape_moses", "strip_func
 
 @dataclass(frozen=True)
 class ParsedLine:
-    """The forest of a line in brackets, and the number of its sentences and of those with flat trees, which failed."""
+    """The forest of a line in brackets, the number of its sentences, and the reason for each one with a flat tree."""
 
     written: str
     sentences: int
-    failed: int
+    failures: tuple[str, ...] = ()
+
+    @property
+    def failed(self) -> int:
+        """The number of sentences with flat trees."""
+        return len(self.failures)
 
     @property
     def forest(self) -> Forest:
@@ -84,7 +88,7 @@ class PreparedLine:
 class LineParser:
     """Parses lines with the parser that the options name, or with another one; raises ParserError if it is missing."""
 
-    def __init__(self, options: ParserOptions, parser: ConstituencyParser | None = None):
+    def __init__(self, options: ParserOptions, parser: ConstituencyParser | None = None, cache: TextPath = None):
         self.options = options
         # Ready-made trees need none.
         self.parser = parser if parser is not None or options.name == "brackets" else build_parser(options)
@@ -92,9 +96,12 @@ class LineParser:
         self._model = load_subword_model(options.subword_model)
         if self.kind == "text" and self.parser is not None and not hasattr(self.parser, "parse_text"):
             raise ParserError(
-                f"--tree-tokenize parser: --tree-parser {options.name} finds no tokens in raw text; stanza, corenlp "
-                "and spacy do. Tokenise the text first, or use one of these"
+                f"--tree-tokenize parser: --tree-parser {options.name} finds no tokens in raw text; stanza and corenlp "
+                "do. Tokenise the text first, or use one of these"
             )
+        self._cache = None
+        if cache is not None and self.parser is not None and registered_parser(options.name).expensive:
+            self._cache = ParseCache(cache, self.cache_key())
 
     @property
     def wants_encoded_text(self) -> bool:
@@ -115,60 +122,36 @@ class LineParser:
         """Folders and caches without noise do not mention it, as those that are older than it."""
         return {"noise": self.options.noise, "noise_seed": self.options.seed} if self.options.noise else {}
 
-    def _degraded(self, written: str) -> str:
-        options = self.options
-        return write_forest(degrade(read_forest(written), options.noise, options.seed)) if options.noise else written
-
     def _parser_identity(self) -> dict[str, Any]:
         return {"name": "brackets"} if self.parser is None else self.parser.identity()
 
-    def parse_keys(self) -> ParseKeys:
-        """Returns the keys under which the cache keeps this parser's answers."""
-        identity = self._parser_identity()
-        # The parser itself cuts raw text into sentences.
-        return ParseKeys({**identity, "ssplit": self.options.ssplit} if self.kind == "text" else identity, self.kind)
+    def digest(self, *more: Any) -> str:
+        """Returns a name for all that decides the forest of a line, and for more values of JSON."""
+        return _digest([self.identity(), *more])
 
-    def inventory(self, cache: ParseCache | None = None) -> list[str]:
-        """Returns all labels that a forest can have, those of flat trees included. If the cache has them, no model is
-        loaded. The labels ``*_sub`` of words in pieces and the labels of ready-made trees are missing."""
-        labels = self._labels("inventory", cache)
+    def inventory(self) -> list[str]:
+        """Returns all labels that a forest can have, those of flat trees included, without the labels ``*_sub`` of
+        words in pieces and the labels of ready-made trees."""
+        labels = [] if self.parser is None else self.parser.inventory()
         if self.options.strip_function_tags:
             labels = [strip_function_tags(Tree(label, [Tree("x")])).label for label in labels]
         return sorted({*labels, FLAT_LABEL, FLAT_TAG})
 
-    def tags(self, cache: ParseCache | None = None) -> list[str]:
+    def tags(self) -> list[str]:
         """Returns the labels that can stand directly above words; all labels if the parser does not tell."""
-        return sorted({*self._labels("tags" if hasattr(self.parser, "tags") else "inventory", cache), FLAT_TAG})
+        labels = [] if self.parser is None else getattr(self.parser, "tags", self.parser.inventory)()
+        return sorted({*labels, FLAT_TAG})
 
-    def _labels(self, method: str, cache: ParseCache | None) -> list[str]:
-        if self.parser is None:
-            return []
-        if cache is None:
-            return getattr(self.parser, method)()
-        noted = cache.get_fact(self._label_fact(method))
-        if noted is None:
-            self.note_labels({method: getattr(self.parser, method)()}, cache)
-            return self._labels(method, cache)
-        return noted.split("\n") if noted else []
+    def cache_key(self) -> str:
+        """Returns a name for all that decides the parser's own trees, before they become the forest of a line."""
+        # The parser itself cuts raw text into sentences.
+        return _digest([self._parser_identity(), self.kind, self.options.ssplit if self.kind == "text" else None])
 
-    def _label_fact(self, method: str) -> str:
-        return f"{method} {self.parse_keys().name}"
+    def sentences(self, line: str, number: int = 1, path: TextPath = None) -> list[list[str]]:
+        """Returns the words of each sentence of a line, as the parser sees them."""
+        return [text.split(" ") for text in self._prepare(line, number, path).texts]
 
-    def needs_labels(self, cache: ParseCache) -> bool:
-        """Returns whether :meth:`inventory` would load the models of the parser to fill the cache."""
-        return cache.get_fact(self._label_fact("inventory")) is None
-
-    def note_labels(self, labels: Mapping[str, Sequence[str]], cache: ParseCache) -> None:
-        """Keeps the answer to a request of the kind ``labels``."""
-        for method, names in labels.items():
-            cache.put_fact(self._label_fact(method), "\n".join(names))
-
-    def prepare(self, line: str, number: int = 1, path: TextPath = None) -> PreparedLine:
-        """Returns the requests about a line.
-
-        Raises:
-            InputError: the line should be a tree and is not, or holds a character that other programs take for its end.
-        """
+    def _prepare(self, line: str, number: int, path: TextPath) -> PreparedLine:
         check_line(line, path, number)
         if self.parser is None:
             forest, failed = read_bracketed(line, self.options.on_parse_error, path, number)
@@ -176,7 +159,8 @@ class LineParser:
             leaves = forest_leaves(forest)
             if self._model is not None and subword_kind(leaves, self.options) == "none":
                 forest = split_words(forest, self._model.split(leaves))
-            return PreparedLine(number, result=self._written(write_forest(forest), len(forest), int(failed)))
+            reasons = ["its brackets do not match"] if failed else []
+            return PreparedLine(number, result=self._written(write_forest(forest), len(forest), reasons))
         if self.kind == "text":
             raw = join_text(line, self.options)
             return PreparedLine(number, texts=[raw.text] if raw.text.strip() else [], raw=raw)
@@ -191,49 +175,51 @@ class LineParser:
             split=[SplitWords(split.words[start:end], split.pieces[start:end]) for start, end in spans],
         )
 
-    def finish(self, line: PreparedLine, answers: Answers, path: TextPath, cache: TextPath = None) -> ParsedLine:
-        """Returns the forest of a prepared line; the answers may come from a cache, which somebody may have changed."""
-        self.stop_at_failure(line, answers, path)
+    def _finish(self, line: PreparedLine, answers: Answers, path: TextPath) -> ParsedLine:
+        """Returns the forest of a prepared line; raises LeafMismatchError for an answer about another sentence."""
+        if line.result is not None:
+            return line.result
+        place = f"line {line.number}" if path is None else f"{os.fspath(path)}:{line.number}"
+        own = [answers[text] for text in line.texts]
+        for text, answer in zip(line.texts, own):
+            if isinstance(answer, Failure) and self.options.on_parse_error == "stop":
+                raise LeafMismatchError(
+                    f"{place}: a sentence could not be parsed ({answer.reason}): {text[:200]}. "
+                    "--on-parse-error flat gives such sentences a flat tree"
+                )
         try:
-            finished = line.result or self._finished(line, [answers[text] for text in line.texts])
+            forest = self._forest(line, own)
         except InputError as error:
             raise error.at(path, line.number) from None
-        if finished is None:
-            place = _place(path, line.number)
+        if forest is None:
+            assert self._cache is not None
             raise LeafMismatchError(
-                f"{place}: the tree in the parse cache {cache} is not that of the sentence; delete the cache"
+                f"{place}: the tree in the parse cache {self._cache.path} is not that of the sentence; delete the cache"
             )
-        return finished
+        reasons = [answer.reason.splitlines()[0] for answer in own if isinstance(answer, Failure)]
+        return self._written(*forest, reasons)
 
-    def _finished(self, line: PreparedLine, answers: Sequence[str | Failure]) -> ParsedLine | None:
-        failed = sum(isinstance(answer, Failure) for answer in answers)
+    def _forest(self, line: PreparedLine, answers: Sequence[str | Failure]) -> tuple[str, int] | None:
+        """Returns the forest of a line in brackets and the number of its sentences; None if an answer is another's."""
         if line.raw is not None:
             change = functools.partial(degrade, share=self.options.noise, seed=self.options.seed)
-            done = finish_raw_line(line.raw, answers[0] if answers else "", self._model, change)
-            return None if done is None else self._written(*done, failed)
+            return finish_raw_line(line.raw, answers[0] if answers else "", self._model, change)
         written = []
         for text, split, answer in zip_equal(line.texts, line.split, answers):
-            visible = text.split(" ")
-            tree = write_forest((flat_tree(visible),)) if isinstance(answer, Failure) else answer
-            spliced = splice_pieces(self._degraded(tree), visible, split.pieces)
+            words = text.split(" ")
+            tree = write_forest((flat_tree(words),)) if isinstance(answer, Failure) else answer
+            if self.options.noise:
+                tree = write_forest(degrade(read_forest(tree), self.options.noise, self.options.seed))
+            spliced = splice_pieces(tree, words, split.pieces)
             if spliced is None:
                 return None
             written.append(spliced)
-        return self._written(" ".join(written), len(written), failed)
+        return " ".join(written), len(written)
 
-    def _written(self, written: str, sentences: int, failed: int) -> ParsedLine:
+    def _written(self, written: str, sentences: int, failures: Sequence[str]) -> ParsedLine:
         if self.options.strip_function_tags:
             written = write_forest(tuple(map(strip_function_tags, read_forest(written))))
-        return ParsedLine(written, sentences, failed)
-
-    def stop_at_failure(self, line: PreparedLine, answers: Answers, path: TextPath) -> None:
-        """Raises LeafMismatchError if a sentence of the line failed and ``on_parse_error`` is ``stop``."""
-        for text in line.texts if self.options.on_parse_error == "stop" else ():
-            if isinstance(failure := answers.get(text), Failure):
-                raise LeafMismatchError(
-                    f"{_place(path, line.number)}: a sentence could not be parsed ({failure.reason}): {text[:200]}. "
-                    "--on-parse-error flat gives such sentences a flat tree"
-                )
+        return ParsedLine(written, sentences, tuple(failures))
 
     def parse_lines(self, lines: Sequence[str], first_line: int = 1, path: TextPath = None) -> list[ParsedLine]:
         """Returns the forest of each line; its leaves are the tokens of the line's token file.
@@ -241,46 +227,25 @@ class LineParser:
         The lines have no line ends. Messages name the file ``path``, and count its lines from ``first_line``.
 
         Raises:
-            InputError: as :meth:`prepare`.
+            InputError: a line should be a tree and is not, or holds a character that other programs take for its end.
             LeafMismatchError: a sentence failed and ``on_parse_error`` is ``stop``.
         """
-        prepared = [self.prepare(line, number, path) for number, line in enumerate(lines, start=first_line)]
-        texts = list(dict.fromkeys(text for line in prepared for text in line.texts))
+        prepared = [self._prepare(line, number, path) for number, line in enumerate(lines, start=first_line)]
+        answers = self._answers(list(dict.fromkeys(text for line in prepared for text in line.texts)))
+        return [self._finish(line, answers, path) for line in prepared]
+
+    def _answers(self, texts: list[str]) -> dict[str, str | Failure]:
+        """Returns the parser's answer to each text, which the cache may know."""
         answers: dict[str, str | Failure] = {}
-        for batch in text_batches(texts, self.options.batch_size):
-            answers.update(zip_equal(batch, parse_texts(self.parser, self.kind, batch)))
-        return [self.finish(line, answers, path) for line in prepared]
-
-    def answer(self, kind: str, payload: Any) -> Any:
-        """Answers a :class:`Request` of that kind and payload."""
-        if kind == "lines":
-            return self.parse_lines(*payload)
-        if kind == "labels":
-            return {name: getattr(self.parser, name)() for name in ("inventory", "tags") if hasattr(self.parser, name)}
-        return parse_texts(self.parser, kind, payload)
+        if self._cache is not None:
+            answers.update(self._cache.get(texts))
+        for batch in text_batches([text for text in texts if text not in answers], self.options.batch_size):
+            found = dict(zip_equal(batch, parse_texts(self.parser, self.kind, batch)))
+            answers.update(found)
+            if self._cache is not None:
+                self._cache.put({text: answer for text, answer in found.items() if isinstance(answer, str)})
+        return answers
 
 
-def _place(path: TextPath, number: int) -> str:
-    return f"line {number}" if path is None else f"{os.fspath(path)}:{number}"
-
-
-_kept: tuple[ParserOptions, LineParser] | None = None
-
-
-def answer_in_process(call: tuple[ParserOptions, str, str, Any]) -> Any:
-    """Answers a call (options, the module that registers the parser, kind and payload of the request) in a process of
-    the pool, which keeps its parser until other options are asked for."""
-    global _kept
-    options, module, kind, payload = call
-    try:
-        if _kept is None or _kept[0] != options:
-            # The memory of the old models is freed before new ones are loaded.
-            _kept = None
-            gc.collect()
-            importlib.import_module(module)
-            _kept = options, LineParser(options.replace(device=own_device()))
-        return _kept[1].answer(kind, payload)
-    except TreeFairseqError:
-        raise
-    except Exception as error:
-        raise ParserError(f"a parsing process failed:\n{traceback.format_exc()}") from error
+def _digest(values: Any) -> str:
+    return hashlib.sha256(json.dumps(values, sort_keys=True, ensure_ascii=False).encode()).hexdigest()

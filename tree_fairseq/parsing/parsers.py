@@ -88,14 +88,13 @@ class ParserOptions:
         "--parser-dir",
         None,
         "folder with the parser's model. Stanza: its own layout, or constituency.pt, tagger.pt, pretrain.pt; without "
-        "it Stanza downloads its models on first use. benepar and spacy: a folder of benepar; supar: a file",
+        "it Stanza downloads its models on first use. benepar: a file or folder",
         metavar="DIR",
     )
     package: str | None = _flag(
         "--parser-package",
         None,
-        "name of the model, where a language has several: Stanza's package, benepar_en3, con-crf-en of SuPar; for "
-        "spacy the pipeline that tokenises and tags, such as en_core_web_sm, or its folder",
+        "name of the model, where a language has several: Stanza's package, or benepar_en3",
         metavar="NAME",
     )
     # On one core Stanza is fastest at 100 to 200.
@@ -110,7 +109,7 @@ class ParserOptions:
         "--tree-tokenize",
         "pretokenized",
         "pretokenized: the tokens of the text are the leaves; parser: the text is raw and the parser finds the tokens "
-        "(stanza, corenlp, spacy). stanza is another name of it",
+        "(stanza, corenlp). stanza is another name of it",
         choices=("pretokenized", "parser", "stanza"),
     )
     subwords: str = _flag(
@@ -212,8 +211,8 @@ class ConstituencyParser(Protocol):
 
     Four methods are optional: ``tags()`` lists those labels that stand above words; ``release_memory()`` is called
     after a lack of memory; ``parse_text(lines)`` also finds the tokens and sentences of raw text, and returns a
-    :class:`ParsedText` for each line, in order, or None where the parser fails; ``parse_dependencies(sentences)``, see
-    `tree_fairseq.parsing.dependencies`.
+    :class:`ParsedText` for each line, in order, or None where the parser fails; ``parse_dependencies(sentences)``
+    returns one :class:`DependencyWord` for each word of each sentence, or None where it fails.
     """
 
     def identity(self) -> dict[str, Any]:
@@ -232,6 +231,22 @@ class ParsedText:
 
     forest: tuple[Tree, ...]
     offsets: list[tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class DependencyWord:
+    """A word, the number of its head in the sentence (from 1; 0 for the root), and the relation to it.
+
+    The other fields are the columns of CoNLL-U of these names, ``_`` where they are not known.
+    """
+
+    form: str
+    head: int
+    relation: str
+    lemma: str = "_"
+    upos: str = "_"
+    xpos: str = "_"
+    features: str = "_"
 
 
 Factory = Callable[[ParserOptions], Any]
@@ -255,8 +270,6 @@ _BUILT_IN = {
     "stanza": "tree_fairseq.parsing.stanza_parser",
     "corenlp": "tree_fairseq.parsing.corenlp_parser",
     "benepar": "tree_fairseq.parsing.benepar_parser",
-    "supar": "tree_fairseq.parsing.supar_parser",
-    "spacy": "tree_fairseq.parsing.spacy_parser",
     "right-branching": "tree_fairseq.parsing.controls",
     "balanced": "tree_fairseq.parsing.controls",
     "random": "tree_fairseq.parsing.controls",
@@ -347,7 +360,7 @@ def add_parser_arguments(
         if default is not None or option.name == "lang":
             text += f" (default: {'as the files are named' if default is None else '%(default)s'})"
         group.add_argument(flag, default=default, help=text, **option.metadata["argument"])
-    text = "folder that keeps parses, to be shared between runs (default: in the destination)"
+    text = "folder of a cache of parsed sentences, for texts that share many of them, such as folds"
     group.add_argument("--parse-cache", metavar="DIR", help=text)
 
 

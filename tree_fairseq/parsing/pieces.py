@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tree_fairseq.errors import InputError, ParserUnavailableError
+from tree_fairseq.parsing.batches import Failure, covers, decode_text
 from tree_fairseq.parsing.parsers import ParserOptions, flat_tree
-from tree_fairseq.parsing.requests import Failure, covers, decode_text
 from tree_fairseq.support.files import atomic_file, file_sha256, require_plain_file
 from tree_fairseq.trees.bracket import escape, write_forest
 from tree_fairseq.trees.subwords import SUBWORD_SUFFIX, align_pieces, join_bpe, join_sentencepiece, split_words

@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from tree_fairseq.errors import ParserUnavailableError, TreeFairseqError
-from tree_fairseq.parsing.dependencies import DependencyWord
 from tree_fairseq.parsing.model_files import Models, models_digest
-from tree_fairseq.parsing.parsers import ParsedText, ParserOptions, register_parser
+from tree_fairseq.parsing.parsers import DependencyWord, ParsedText, ParserOptions, register_parser
 from tree_fairseq.parsing.stanza_models import (
     download_command,
     find_dependency_models,

@@ -6,8 +6,7 @@ import logging
 from typing import Any
 
 from tree_fairseq.errors import ParserUnavailableError
-from tree_fairseq.parsing.dependencies import DependencyWord
-from tree_fairseq.parsing.parsers import FLAT_TAG, ParsedText
+from tree_fairseq.parsing.parsers import FLAT_TAG, DependencyWord, ParsedText
 from tree_fairseq.trees.subwords import align_pieces
 from tree_fairseq.trees.tree import Tree
 

@@ -130,7 +130,7 @@ def write_folder(
         needs_leaves = not side.leaves_are_tokens or plan.args.dataset_impl == "raw"
         trees[side.lang] = encode_side(side, texts, work, plan.written_splits, needs_leaves)
         reused = reused_labels(plan, side.lang)
-        labels[side.lang] = make_label_dictionary(side, trees[side.lang], reused, work.staging.parse_cache)
+        labels[side.lang] = make_label_dictionary(side, trees[side.lang], reused, work.pool)
     symbols = SymbolFiles.encode(plan, inputs, work) if plan.symbol_sides else None
     work.pool.end_fresh()
     leaves = _link_texts(plan, inputs, work.staging)
@@ -154,12 +154,14 @@ def encode_side(
     trees, manifest = {}, work.manifest
     for split, text in texts.items():
         prefix = token_prefix(split, manifest.source_lang, manifest.target_lang, side.lang)
-        leaves = work.staging.folder(LEAVES) / f"{split}.{side.lang}"
+        name = f"{split}.{side.lang}"
+        leaves = work.staging.folder(LEAVES) / name
         leaves.unlink(missing_ok=True)
         trees[split] = encode_split(
             text,
             side.options,
             work,
+            name,
             store=work.output / f"{prefix}.tree" if split in written else None,
             leaves=leaves if needs_leaves else None,
         )

@@ -14,7 +14,7 @@ from typing import Any
 from fairseq.data import Dictionary
 
 from tree_fairseq.data_bin.records import SymbolSplitRecord
-from tree_fairseq.data_bin.staging import Work
+from tree_fairseq.data_bin.staging import PARSED, Work
 from tree_fairseq.data_bin.symbol_dictionary import (
     build_symbol_dictionary,
     collect_grammar,
@@ -23,8 +23,7 @@ from tree_fairseq.data_bin.symbol_dictionary import (
 )
 from tree_fairseq.data_bin.token_files import found_impl, most_frequent, token_file_names, token_prefix
 from tree_fairseq.errors import ArityMismatchError, InputError
-from tree_fairseq.parsing.corpus import parse_in_order
-from tree_fairseq.parsing.line_parser import ParsedLine
+from tree_fairseq.parsing.corpus import parse_corpus
 from tree_fairseq.preprocessing.plan import Inputs, PreprocessPlan, SymbolSide
 from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.symbols import NULL, parents_and_branches, tree_of_forest, unknown_symbol
@@ -64,16 +63,14 @@ def encode_symbol_text(text: TextInput, side: SymbolSide, work: Work, name: str)
         def keep(written: str, counts: Counter[str], depths: list[int]) -> None:
             file.write(written)
             result.counts += counts
-            if (depth := max(depths)) > result.depth:
+            if (depth := max(depths, default=-1)) > result.depth:
                 result.depth, result.deepest_line = depth, result.lines + depths.index(depth) + 1
             result.lines += len(depths)
 
-        def take(lines: Sequence[ParsedLine], first_line: int) -> None:
-            keep(*_encode(side, text.path, enumerate((line.written for line in lines), start=first_line)))
-
         if side.options is not None:
-            cache, run = work.staging.parse_cache, work.staging.run
-            parse_in_order(text.path, side.options, take, pool=work.pool, cache=cache, run=run)
+            folder, cache = work.staging.path / PARSED / name, work.staging.parse_cache
+            for trees, _ in parse_corpus(text.path, folder, side.options, pool=work.pool, cache=cache).shards:
+                keep(*_encode(side, text.path, enumerate(read_lines(trees), start=result.lines + 1)))
         else:
             for encoded in work.pool.map(partial(_encode_chunk, side, text.path), text.chunks, f"encoded {text.path}"):
                 keep(*encoded)

@@ -23,7 +23,7 @@ from fairseq.data import Dictionary
 from tree_fairseq.data_bin.index_files import data_and_index
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.records import SideRecord, SplitRecord
-from tree_fairseq.data_bin.staging import Work
+from tree_fairseq.data_bin.staging import PARSED, Work
 from tree_fairseq.data_bin.token_files import (
     found_impl,
     most_frequent,
@@ -43,12 +43,12 @@ from tree_fairseq.data_bin.tree_store import (
     store_bytes,
 )
 from tree_fairseq.errors import InputError
-from tree_fairseq.parsing.cache import ParseCache
-from tree_fairseq.parsing.corpus import parse_in_order
-from tree_fairseq.parsing.corpus_run import Progress
-from tree_fairseq.parsing.line_parser import LineParser, ParsedLine
+from tree_fairseq.parsing.corpus import parse_corpus, parser_labels
+from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import FLAT_LABEL, FLAT_TAG, ParserOptions, check_failures, registered_parser
 from tree_fairseq.support.files import require_room
+from tree_fairseq.support.processes import ProcessPool
+from tree_fairseq.support.progress import progress_bar
 from tree_fairseq.trees.spans import read_span_block
 from tree_fairseq.trees.subwords import SUBWORD_SUFFIX
 from tree_fairseq.trees.text import Chunk, TextInput, chunk_bytes, chunk_lines
@@ -138,13 +138,14 @@ def encode_chunk(path: Path, options: ParserOptions, chunk: Chunk) -> EncodedChu
                 failed[number] = line.failed
         return _encode_brackets(b"\n".join(lines), failed)
     lines = [line for _, line in chunk_lines(path, chunk)]
-    return encode_parsed(_line_parser(options).parse_lines(lines, chunk.first_line, path), chunk.first_line)
+    parsed = _line_parser(options).parse_lines(lines, chunk.first_line, path)
+    written = "".join(f"{line.written}\n" for line in parsed).encode("utf-8")
+    failed = {number: line.failed for number, line in enumerate(parsed, chunk.first_line) if line.failed}
+    return _encode_brackets(written, failed)
 
 
-def encode_parsed(lines: Sequence[ParsedLine], first_line: int) -> EncodedChunk:
-    """Encodes the trees of parsed lines, the first of which has the given number."""
-    written = "".join(f"{line.written}\n" for line in lines).encode("utf-8")
-    return _encode_brackets(written, {n: line.failed for n, line in enumerate(lines, first_line) if line.failed})
+def _encode_shard(trees: Path) -> EncodedChunk:
+    return _encode_brackets(trees.read_bytes(), {})
 
 
 def _encode_brackets(text: bytes, failed: dict[int, int]) -> EncodedChunk:
@@ -224,12 +225,14 @@ def _numbering() -> defaultdict[str, int]:
 
 
 def encode_split(
-    text: TextInput, options: ParserOptions, work: Work, *, store: Path | None, leaves: Path | None
+    text: TextInput, options: ParserOptions, work: Work, name: str, *, store: Path | None, leaves: Path | None
 ) -> SplitTrees:
     """Parses a text file and encodes its trees.
 
+    An expensive parser's trees are kept in shards under ``name``: if this attempt is stopped, the next one finds them.
+
     The trees go to the files ``store.bin`` and ``store.idx``, the leaves to a file with one line for each line, unless
-    they are None. If this attempt is stopped, the next one finds the parses of an expensive parser in the parse cache.
+    they are None.
 
     Raises:
         TooManyParseFailuresError: more sentences failed than the options allow.
@@ -251,35 +254,25 @@ def encode_split(
                 writer.add(block)
 
         if registered_parser(options.name).expensive:
-
-            def take(lines: Sequence[ParsedLine], first_line: int) -> None:
-                keep(encode_parsed(lines, first_line))
-
-            staging = work.staging
-            parse_in_order(text.path, options, take, pool=work.pool, cache=staging.parse_cache, run=staging.run)
+            folder, cache = work.staging.path / PARSED / name, work.staging.parse_cache
+            parsed = parse_corpus(text.path, folder, options, pool=work.pool, cache=cache)
+            shards = [path for path, _ in parsed.shards]
+            for chunk in work.pool.map(_encode_shard, shards, f"encoded {text.path}", progress=False):
+                keep(chunk)
+            trees.failed, trees.failed_sentences = list(parsed.failed), sum(parsed.failed.values())
             return trees
         encode = functools.partial(encode_chunk, text.path, options)
-        with Progress(text.path, text.lines) as progress:
-            for chunk in work.pool.map(encode, text.chunks, f"encoded {text.path}", progress=False):
-                keep(chunk)
-                progress.done(len(chunk.trees.leaf_counts), chunk.sentences)
-    progress.log(trees.lines, trees.sentences, len(trees.failed))
+        bar = stack.enter_context(progress_bar(text.path.name, text.lines, "lines"))
+        for chunk in work.pool.map(encode, text.chunks, f"encoded {text.path}", progress=False):
+            keep(chunk)
+            bar.update(len(chunk.trees.leaf_counts))
     limit = options.max_parse_failures
     check_failures(limit, trees.failed_sentences, trees.sentences, trees.failed, str(text.path))
     return trees
 
 
-def known_labels(options: ParserOptions, cache: Path) -> Labels:
-    """Returns the labels that a parser can give; the parse cache in the folder ``cache`` remembers them."""
-    parser = LineParser(options)
-    if not registered_parser(options.name).expensive:
-        return parser.inventory(), parser.tags()
-    with ParseCache(cache) as known:
-        return parser.inventory(known), parser.tags(known)
-
-
 def make_label_dictionary(
-    side: TreeSide, trees: Mapping[str, SplitTrees], reused: Path | None, cache: Path
+    side: TreeSide, trees: Mapping[str, SplitTrees], reused: Path | None, pool: ProcessPool
 ) -> Dictionary:
     """Returns the label dictionary of a side: the given one (``reused``), or one with the parser's inventory and the
     labels of the training trees.
@@ -290,7 +283,7 @@ def make_label_dictionary(
     if reused is not None:
         logger.info("[trees] labels of %s: from %s", side.lang, reused)
         return load_label_dictionary(reused)
-    inventory, tags = side.labels or known_labels(side.options, cache)
+    inventory, tags = side.labels or parser_labels(side.options, pool)
     if "train" not in trees and set(inventory) <= {FLAT_LABEL, FLAT_TAG}:
         raise InputError(
             f"the labels of {side.lang} are not known: {side.options.name} does not name its labels "

@@ -1,4 +1,4 @@
-"""Requests to a parser and its answers, as strings, which are cached and pass between processes."""
+"""Batches of sentences for a parser, and its answers as strings, which caches keep; batches that fail are halved."""
 
 from __future__ import annotations
 
@@ -33,19 +33,6 @@ class Failure:
 
 Answers = Mapping[str, Union[str, Failure]]
 """The answer to each text."""
-
-
-@dataclass(frozen=True)
-class Request:
-    """Work for a parser; ``context`` stays in the caller's process, for its use.
-
-    The payload is a batch of texts for the kinds ``words`` and ``text`` of :data:`KINDS`; for ``lines`` the lines, the
-    number of the first one, and their file; for ``labels`` None.
-    """
-
-    kind: str
-    payload: Any
-    context: Any = None
 
 
 def plan_batches(sizes: Sequence[int], batch_size: int) -> list[list[int]]:
