@@ -66,15 +66,16 @@ def speed(settings: Settings):
     vocabulary = semantic_parsing("dfs", "lcrs")
     task = task_for(vocabulary)
     batch = stock_batch(task, size, WORDS, symbols)
-    # Random weights do not know when to stop, so both must write the same number of symbols.
-    options = {"beam_size": BEAM, "max_len_a": 0, "max_len_b": symbols, "min_len": symbols}
+    options = {"beam_size": BEAM, "max_len_a": 0, "max_len_b": symbols}
     models = {name: build(architecture, task) for name, architecture in ARCHITECTURES.items()}
     made = {
         "tree": StructuralGenerator(
             [models["tree"]], task.target_dictionary, symbols=task.target_side.symbols, **options
         ),
-        "stock": SequenceGenerator([models["stock"]], task.target_dictionary, **options),
+        "stock": SequenceGenerator([models["stock"]], task.target_dictionary, min_len=symbols, **options),
     }
+    # Random weights do not know when to stop, so both must write the same number of symbols: leaves come last.
+    made["tree"].model.penalties = 100.0 * (vocabulary.table.arity == 0)
 
     def generate(name: str):
         return made[name].generate([models[name]], batch)

@@ -175,7 +175,6 @@ class RandomSearch:
             "normalize_scores": not choices.number(3),
             "unk_penalty": choices.of((0.0, 1.0, -1.0, math.inf)),
             "temperature": choices.of((1.0, 0.01, 10.0)),
-            "min_len": choices.of((1, 1, 2, 5)),
             "search_strategy": strategy,
         }
         refused = choices.of(REFUSED) if choices.number(16) == 1 else None

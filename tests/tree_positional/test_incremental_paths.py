@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-
 import pytest
 import torch
 from hypothesis import given, settings
@@ -11,8 +9,7 @@ from hypothesis import strategies as st
 
 from tests.tree_positional.symbol_batches import ENCODINGS, EOS, PAD, SymbolBatch, symbol_trees
 from tree_fairseq.tasks.pair_dataset import collate_symbol_trees
-from tree_fairseq.tree_positional import positions as paths_module
-from tree_fairseq.tree_positional.open_nodes import IncrementalPaths, padded_paths
+from tree_fairseq.tree_positional.decoder import IncrementalPaths, padded_paths
 from tree_fairseq.tree_positional.positions import paths_of_batch
 from tree_fairseq.trees.tree import Tree
 
@@ -64,20 +61,3 @@ def test_padding_before_start_and_columns_that_are_no_symbols():
     for column in tokens.t():
         growing.append(column)
     assert same(growing.columns, paths_of_batch(collate_symbol_trees(tokens, batch.table), LEVELS))
-
-
-def test_a_tree_that_is_too_deep_causes_one_warning(monkeypatch, caplog):
-    tree = Tree("a")
-    for _ in range(6):
-        tree = Tree("a", [tree])
-    batch = SymbolBatch.of([tree], ENCODINGS[1])
-    tokens = batch.tokens(EOS)
-    for levels, times in ((6, 0), (5, 1), (1, 1)):
-        monkeypatch.setattr(paths_module, "_warned", set())
-        caplog.clear()
-        with caplog.at_level(logging.WARNING, logger="tree_fairseq"):
-            for _ in range(2):
-                growing = IncrementalPaths(1, batch.table, levels, tokens.device)
-                for column in tokens.t():
-                    growing.append(column)
-        assert len(caplog.records) == times

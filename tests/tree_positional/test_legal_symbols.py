@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 from tests.tree_positional.all_trees import Vocabulary, by_id, continuations, rules_of
 from tree_fairseq.data_bin.symbol_dictionary import ROOT
 from tree_fairseq.errors import StructuralSearchError
-from tree_fairseq.tree_positional.hypotheses import TreeHypotheses
-from tree_fairseq.tree_positional.legal_symbols import ROOT as ROOT_SLOT
-from tree_fairseq.tree_positional.legal_symbols import UNBOUNDED, LegalSymbols, next_surpluses
+from tree_fairseq.tree_positional.hypotheses import LegalSymbols, TreeHypotheses
 from tree_fairseq.trees.symbols import BINARIZATIONS, NULL, TRAVERSALS
 
 PAD = 1
@@ -25,9 +23,9 @@ def vocabularies(draw) -> Vocabulary:
     return Vocabulary.of([0, *arities], draw(st.sampled_from(TRAVERSALS)), binarization)
 
 
-def legal_after(vocabulary: Vocabulary, legal: LegalSymbols, prefixes, limit: int, min_len: int = 1) -> list[set[int]]:
+def legal_after(vocabulary: Vocabulary, legal: LegalSymbols, prefixes, limit: int) -> list[set[int]]:
     """What may follow prefixes of the same length, followed symbol by symbol."""
-    trees = TreeHypotheses(vocabulary.table, legal, torch.full((len(prefixes),), limit), 1, min_len, None, PAD)
+    trees = TreeHypotheses(vocabulary.table, legal, torch.full((len(prefixes),), limit), 1, None, PAD)
     illegal = trees.illegal_symbols()
     for tokens in torch.tensor(prefixes, dtype=torch.int64).unbind(1):
         trees.advance(tokens)
@@ -37,11 +35,11 @@ def legal_after(vocabulary: Vocabulary, legal: LegalSymbols, prefixes, limit: in
     return [set((~row).nonzero().flatten().tolist()) for row in illegal]
 
 
-def assert_legal_symbols_are(vocabulary, legal, trees, limit, min_len=1):
+def assert_legal_symbols_are(vocabulary, legal, trees, limit):
     following = continuations(trees)
     for length in {len(prefix) for prefix in following}:
         prefixes = [prefix for prefix in following if len(prefix) == length]
-        assert legal_after(vocabulary, legal, prefixes, limit, min_len) == [following[prefix] for prefix in prefixes]
+        assert legal_after(vocabulary, legal, prefixes, limit) == [following[prefix] for prefix in prefixes]
 
 
 @settings(max_examples=50, deadline=None)
@@ -50,14 +48,6 @@ def test_a_symbol_is_legal_where_a_tree_has_it(vocabulary, limit):
     legal = LegalSymbols.build(vocabulary.table)
     assert_legal_symbols_are(vocabulary, legal, vocabulary.trees(limit), limit)
     assert legal.smallest_tree == 1
-
-
-@settings(max_examples=50, deadline=None)
-@given(vocabulary=vocabularies(), limit=st.integers(2, 6), min_len=st.integers(2, 6))
-def test_a_minimum_length_forbids_what_only_short_trees_have(vocabulary, limit, min_len):
-    trees = [tree for tree in vocabulary.trees(limit) if len(tree) >= min_len]
-    legal = LegalSymbols.build(vocabulary.table, min_len=min_len)
-    assert_legal_symbols_are(vocabulary, legal, trees, limit, min_len)
 
 
 @settings(max_examples=80, deadline=None)
@@ -78,37 +68,7 @@ def test_a_grammar_forbids_what_no_tree_of_its_rules_has(data, vocabulary, limit
         assert_legal_symbols_are(vocabulary, legal, trees, limit)
 
 
-@settings(max_examples=40, deadline=None)
-@given(data=st.data(), vocabulary=vocabularies())
-def test_the_largest_tree_of_a_grammar(data, vocabulary):
-    seen = data.draw(st.lists(st.sampled_from(vocabulary.trees(4)), min_size=1, max_size=2))
-    rules = rules_of(vocabulary, seen)
-    largest = int(LegalSymbols.build(vocabulary.table, by_id(vocabulary, rules)).largest[ROOT_SLOT])
-    found = max(map(len, vocabulary.trees(7, rules)))
-    assert largest == found or largest > 7
-
-
-def test_recursive_rules_have_no_largest_tree():
-    vocabulary = Vocabulary.of([0, 1, 1], "dfs", "none")  # a^0 b^1 c^1
-    assert LegalSymbols.build(vocabulary.table).largest[ROOT_SLOT] == UNBOUNDED
-    chain = by_id(vocabulary, {(ROOT, 0, "b^1"), ("b^1", 0, "c^1"), ("c^1", 0, "a^0")})
-    assert LegalSymbols.build(vocabulary.table, chain).largest[ROOT_SLOT] == 3
-    loop = by_id(vocabulary, {(ROOT, 0, "b^1"), ("b^1", 0, "c^1"), ("c^1", 0, "a^0"), ("c^1", 0, "b^1")})
-    assert LegalSymbols.build(vocabulary.table, loop).largest[ROOT_SLOT] == UNBOUNDED
-
-
 def test_a_grammar_without_finite_trees_is_refused():
     vocabulary = Vocabulary.of([0, 1], "dfs", "none")
     with pytest.raises(StructuralSearchError, match="under the grammar"):
         LegalSymbols.build(vocabulary.table, by_id(vocabulary, {(ROOT, 0, "b^1"), ("b^1", 0, "b^1")}))
-
-
-@settings(max_examples=40, deadline=None)
-@given(arities=st.lists(st.integers(0, 6), max_size=3), length=st.integers(0, 30))
-def test_surpluses_are_sums_of_arities(arities, length):
-    steps = {arity for arity in arities if arity}
-    sums = {0}
-    for _ in range(length + 10):
-        sums |= {total + step for total in sums for step in steps if total + step <= length + 10}
-    expected = [min((total for total in sums if total >= wanted), default=UNBOUNDED) for wanted in range(length + 1)]
-    assert next_surpluses(arities, length).tolist() == expected

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from tests.tree_positional import direct_positions
 from tests.tree_positional.symbol_batches import columns_of, places
 from tree_fairseq.errors import InputError
-from tree_fairseq.tree_positional import positions as paths_module
 from tree_fairseq.tree_positional.positions import TreePositions, TreePositionsConfig, branch_paths
 
 # A chain in which each node is the only child of the one before.
@@ -59,22 +58,6 @@ def test_paths_are_those_of_climbing(data, branches, levels):
             kept = steps[: paths.size(2)]
             assert paths[row, column].tolist() == kept + [-1] * (paths.size(2) - len(kept))
     assert (paths[~is_node] == -1).all()
-
-
-@pytest.mark.parametrize("levels", range(1, 10))
-def test_only_trees_that_are_too_deep_cause_a_warning(levels, monkeypatch, caplog):
-    monkeypatch.setattr(paths_module, "_warned", set())
-    tree, _ = columns_of([CHAIN], [list(range(8))], 8)
-    with caplog.at_level(logging.WARNING, logger="tree_fairseq"):
-        for _ in range(2):
-            branch_paths(**tree, levels=levels)
-    if levels >= 7:
-        assert not caplog.records
-    else:
-        (record,) = caplog.records
-        assert all(
-            text in record.getMessage() for text in ("7 levels below", f"the last {levels} steps", "--tree-levels")
-        )
 
 
 # The encoding

@@ -186,7 +186,6 @@ def test_every_hypothesis_is_a_tree_within_its_own_limit(data, vocabulary, seed,
         "beam_size": 2 * beam,
         "max_len_a": limit_a,
         "max_len_b": limit_b,
-        "min_len": data.draw(st.integers(0, 8)),
         "len_penalty": data.draw(st.sampled_from([-1.0, 0.0, 1.0])),
         "normalize_scores": data.draw(st.booleans()),
         "unk_penalty": data.draw(st.sampled_from([0.0, 2.0, -2.0, math.inf])),
@@ -213,43 +212,17 @@ def test_every_hypothesis_is_a_tree_within_its_own_limit(data, vocabulary, seed,
 @given(
     vocabulary=vocabularies(unknown=True),
     seed=st.integers(0, 99),
-    min_len=st.integers(0, 5),
     strategy=st.sampled_from(["beam", "groups", "siblings"]),
     sources=st.lists(st.lists(st.integers(4, 6), min_size=1, max_size=5), min_size=2, max_size=4),
 )
-def test_results_do_not_depend_on_the_rest_of_the_batch(vocabulary, seed, min_len, strategy, sources):
+def test_results_do_not_depend_on_the_rest_of_the_batch(vocabulary, seed, strategy, sources):
     model = TableModel(vocabulary.dictionary, seed)
-    options = {"beam_size": 2 if strategy == "siblings" else 4, "max_len_a": 1.5, "max_len_b": 1, "min_len": min_len}
+    options = {"beam_size": 2 if strategy == "siblings" else 4, "max_len_a": 1.5, "max_len_b": 1}
     made = generator(vocabulary, model, search_strategy=searches(vocabulary)[strategy], **options)
     together = made.generate([model], batch(sources))
     for source, hypotheses in zip(sources, together):
         alone = made.generate([model], batch([source]))[0]
         assert found(hypotheses) == found(alone)
-
-
-@settings(max_examples=30, deadline=None)
-@given(vocabulary=vocabularies(), limit=st.integers(1, 6), min_len=st.integers(2, 7), seed=st.integers(0, 99))
-def test_a_minimum_length_is_met_where_any_tree_meets_it(vocabulary, limit, min_len, seed):
-    trees = vocabulary.trees(limit)
-    long = [tree for tree in trees if len(tree) >= min_len]
-    model = TableModel(vocabulary.dictionary, seed)
-
-    def scores(prefix):
-        return model.log_probabilities(SOURCE, prefix)
-
-    hypotheses = generate(vocabulary, model, beam_size=1, max_len_b=limit, min_len=min_len)[0]
-    tree = stepwise(vocabulary, continuations(long or trees), scores)
-    assert_same(hypotheses, ranked([tree], scores))
-
-
-def test_a_minimum_length_that_no_tree_has_causes_one_warning(caplog):
-    vocabulary = Vocabulary.of([0, 2], "dfs", "none")
-    made = generator(vocabulary, TableModel(vocabulary.dictionary), max_len_b=6, min_len=6, beam_size=2)
-    with caplog.at_level(logging.WARNING):
-        results = [made.generate(made.model.models, batch([SOURCE, SOURCE])) for _ in range(2)]
-    assert caplog.text.count("--min-len") == 1
-    hypotheses = [hypothesis for result in results for sentence in result for hypothesis in sentence]
-    assert hypotheses and all(vocabulary.is_tree(hypothesis["tokens"]) for hypothesis in hypotheses)
 
 
 def test_a_limit_below_the_smallest_tree_is_raised_with_one_warning(caplog):
@@ -334,14 +307,8 @@ def test_illegal_symbols_are_not_generated_however_likely():
 
 
 @settings(max_examples=30, deadline=None)
-@given(
-    data=st.data(),
-    vocabulary=vocabularies(),
-    seed=st.integers(0, 99),
-    beam=st.integers(1, 5),
-    min_len=st.integers(1, 6),
-)
-def test_a_grammar_leaves_the_trees_of_its_rules(data, vocabulary, seed, beam, min_len):
+@given(data=st.data(), vocabulary=vocabularies(), seed=st.integers(0, 99), beam=st.integers(1, 5))
+def test_a_grammar_leaves_the_trees_of_its_rules(data, vocabulary, seed, beam):
     seen = data.draw(st.lists(st.sampled_from(vocabulary.trees(5)), min_size=1, max_size=3))
     rules = rules_of(vocabulary, seen)
     limit = data.draw(st.integers(min(map(len, seen)), 6))
@@ -354,27 +321,6 @@ def test_a_grammar_leaves_the_trees_of_its_rules(data, vocabulary, seed, beam, m
     options = {"grammar": by_id(vocabulary, rules), "beam_size": beam, "max_len_b": limit}
     expected = ranked(beam_of(vocabulary, continuations(trees), scores, beam, limit), scores)
     assert_same(generate(vocabulary, model, **options)[0], expected)
-    long = found(generate(vocabulary, model, min_len=min_len, **options)[0])
-    assert {tree for tree, _ in long} <= set(trees) and long
-    assert len({len(tree) >= min_len for tree, _ in long}) == 1
-
-
-def test_a_language_model_is_added_before_the_mask():
-    vocabulary = Vocabulary.of([0, 0, 1, 2], "dfs", "none")
-    model, language = (TableModel(vocabulary.dictionary, seed) for seed in (1, 2))
-
-    class Language(torch.nn.Module):
-        get_normalized_probs = staticmethod(lambda output, log_probs, sample: output)
-
-        def forward(self, tokens):
-            return torch.stack([language.log_probabilities([], row[1:]) for row in tokens.tolist()])[:, None]
-
-    def scores(prefix):
-        return model.log_probabilities(SOURCE, prefix) + 0.5 * language.log_probabilities([], prefix)
-
-    trees = vocabulary.trees(4)
-    hypotheses = generate(vocabulary, model, beam_size=7, max_len_b=4, lm_model=Language(), lm_weight=0.5)[0]
-    assert_same(hypotheses, ranked(beam_of(vocabulary, continuations(trees), scores, 7, 4), scores))
 
 
 @pytest.mark.parametrize("penalty", [1.5, -1.5, math.inf])
@@ -414,15 +360,8 @@ def test_suppressed_symbols_make_no_trees():
             "--constraints",
         ),
         ({"search_strategy": lambda symbols: search.PrefixConstrainedBeamSearch(symbols, print)}, "prefix_allowed"),
-        (
-            {"search_strategy": lambda symbols: search.DiverseSiblingsSearch(symbols, 0.5), "beam_size": 3},
-            "--diversity",
-        ),
-        (
-            {"search_strategy": lambda symbols: search.DiverseBeamSearch(symbols, 2, 0.5), "beam_size": 3},
-            "-beam-groups",
-        ),
-        ({"search_strategy": lambda symbols: search.Sampling(symbols, 99)}, "--sampling-topk 99"),
+        ({"min_len": 2}, "--min-len"),
+        ({"lm_model": object()}, "--lm-path"),
     ],
 )
 def test_options_that_do_not_work_with_trees_are_refused(options, flag):
@@ -444,13 +383,6 @@ def test_scores_that_are_not_numbers_still_make_trees(strategy, caplog):
             assert hypotheses and all(vocabulary.is_tree(hypothesis["tokens"]) for hypothesis in hypotheses)
             assert all(math.isfinite(hypothesis["score"]) for hypothesis in hypotheses)
     assert caplog.text.count("not numbers") == 1
-
-
-def test_constraints_are_refused():
-    vocabulary = Vocabulary.of([0], "dfs", "none")
-    made = generator(vocabulary, TableModel(vocabulary.dictionary))
-    with pytest.raises(StructuralSearchError, match="--constraints"):
-        made.generate(made.model.models, batch([SOURCE]), constraints=torch.zeros(1, 1))
 
 
 def test_a_dictionary_without_leaves_is_refused():

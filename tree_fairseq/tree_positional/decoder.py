@@ -6,10 +6,12 @@ from typing import Any, Optional
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
+from tree_fairseq.data_bin.symbol_dictionary import SymbolTable
 from tree_fairseq.nn.shared_memory import MemoryDecoder
 from tree_fairseq.tree_positional.factored_symbols import FactoredEmbedding, FactoredOutput
-from tree_fairseq.tree_positional.open_nodes import IncrementalPaths, padded_paths
+from tree_fairseq.tree_positional.open_nodes import OpenNodes
 from tree_fairseq.tree_positional.positions import TreePositions, paths_of_batch
 
 _STATE = "tree_positions"
@@ -104,3 +106,49 @@ class TreePositionalDecoder(MemoryDecoder):
         state = self.get_incremental_state(incremental_state, _STATE)
         if state is not None:
             state[0].reorder(new_order)
+
+
+class IncrementalPaths:
+    """The branch paths of the columns of ``prev_output_tokens`` in R trees, extended column by column.
+
+    Attributes:
+        columns: ``[R, T, L]`` int16, the last ``levels`` steps of the columns so far, as
+            :func:`tree_fairseq.tree_positional.positions.branch_paths` returns them; L is at least the longest path's
+            length
+        next: ``[R, L']`` int16, the paths of the next open nodes; -1 if the tree is complete
+    """
+
+    def __init__(self, rows: int, symbols: SymbolTable, levels: int, device: torch.device):
+        self._levels = levels
+        self._arity = symbols.arity.to(device)
+        self._open = OpenNodes(rows, symbols, device)
+        self.columns = torch.full((rows, 0, 1), -1, dtype=torch.int16, device=device)
+        self.next = self.columns.new_full((rows, 1), -1)
+
+    def append(self, tokens: Tensor) -> None:
+        """Appends a column of ids, ``[R]``; the first column is START, whatever its ids are."""
+        path = self.next  # START's path is empty too
+        if self.columns.size(1):
+            path = path.masked_fill(self._arity[tokens].unsqueeze(1) < 0, -1)
+            self._open.advance(tokens)
+        columns = padded_paths(self.columns, path.size(-1))
+        self.columns = torch.cat([columns, path.unsqueeze(1)], dim=1)
+
+        parent, branch, _ = self._open.next()
+        levels = self.columns.size(-1)
+        # A root has no parent: START's path, which is empty, stands in.
+        column = parent.clamp(min=0)[:, None, None].expand(-1, 1, levels)
+        above = self.columns.gather(1, column).squeeze(1)  # R x L
+        if levels == self._levels:
+            above = above[:, :-1]
+        self.next = torch.cat([branch.to(above.dtype).unsqueeze(1), above], dim=1)
+
+    def reorder(self, order: Tensor) -> None:
+        """Makes row ``order[i]`` the new row i; ``order`` is ``[R']`` int64."""
+        self._open.reorder(order)
+        self.columns, self.next = self.columns.index_select(0, order), self.next.index_select(0, order)
+
+
+def padded_paths(paths: Tensor, levels: int) -> Tensor:
+    """Pads paths ``[..., L]`` to ``levels`` steps."""
+    return functional.pad(paths, (0, levels - paths.size(-1)), value=-1)

@@ -1,13 +1,154 @@
-"""The partial trees of the hypotheses of a structural search, and which symbols may follow in each."""
+"""The partial trees of a structural search, and which symbols may follow in each.
+
+The *kind* of an open node determines which symbols may fill it; the kinds of the nodes that a symbol opens depend on
+the symbol alone. The smallest subtree of each kind is a fixed point over the kinds. A symbol is legal if the smallest
+subtrees of all open nodes still fit into the limit.
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from tree_fairseq.data_bin.symbol_dictionary import SymbolTable
-from tree_fairseq.tree_positional.legal_symbols import CLOSED, IMPOSSIBLE, ROOT, ROOT_SIBLING, LegalSymbols
+from tree_fairseq.data_bin.symbol_dictionary import Grammar, SymbolTable
+from tree_fairseq.errors import StructuralSearchError
 from tree_fairseq.tree_positional.open_nodes import OpenNodes
+
+IMPOSSIBLE = 2**31 - 1
+"""The number of symbols that must follow a symbol where it is illegal."""
+
+_INFINITE = 2**40  # symbols of a subtree that never ends; the sum of a million of them still fits into 64 bits
+
+# Kinds that every table has. Complete trees have kind CLOSED; the only sibling of the root is <null>.
+CLOSED, ROOT, ROOT_SIBLING = range(3)
+
+
+@dataclass(frozen=True)
+class LegalSymbols:
+    """The Q kinds of open nodes and the symbols that may fill them.
+
+    Attributes:
+        kinds: ``[V + 1, n]`` int64, kind of the child on each branch of a symbol; the last row is the root's kind
+        smallest: ``[Q]`` int64, symbols of the smallest subtree of a kind; 0 for CLOSED
+        needed: ``[Q, V]`` int32, the least number of symbols below a symbol of a kind; IMPOSSIBLE if it is illegal
+        is_binary: whether trees are left-child right-sibling
+        has_grammar: whether a grammar restricts children
+    """
+
+    kinds: Tensor
+    smallest: Tensor
+    needed: Tensor
+    is_binary: bool
+    has_grammar: bool = False
+
+    @classmethod
+    def build(
+        cls, symbols: SymbolTable, grammar: Grammar | None = None, suppressed: tuple[int, ...] = ()
+    ) -> LegalSymbols:
+        """Computes the tables; a grammar restricts children, and ``suppressed`` ids are never generated.
+
+        Raises:
+            StructuralSearchError: the symbols make no finite tree
+        """
+        arity = symbols.arity.clone()
+        arity[list(suppressed)] = -1
+        kinds, allowed = _free_kinds(symbols, arity)
+        if grammar is not None:
+            kinds, allowed = _seen_kinds(grammar, kinds, allowed)
+        branches = torch.arange(kinds.size(1))
+        first = symbols.first_branch[:, None]
+        is_child = (branches >= first) & (branches < first + arity[:, None])  # V x n
+
+        # A symbol at the root opens the same nodes as elsewhere, but has no sibling.
+        child_kinds, root_kinds = kinds[:-1], kinds[:-1].clone()
+        is_binary = symbols.encoding.binarization == "lcrs"
+        if is_binary:
+            root_kinds[:, 1] = ROOT_SIBLING
+        smallest = smallest_subtrees(allowed, child_kinds, is_child)
+        needed = symbols_below(smallest, child_kinds, is_child).clamp(max=IMPOSSIBLE).int().repeat(len(allowed), 1)
+        needed[ROOT] = symbols_below(smallest, root_kinds, is_child).clamp(max=IMPOSSIBLE)
+        needed.masked_fill_(~allowed, IMPOSSIBLE)
+        if (needed[ROOT] == IMPOSSIBLE).all():
+            raise StructuralSearchError(
+                "the symbols of the target dictionary make no finite tree" + (" under the grammar" if grammar else "")
+            )
+        smallest[CLOSED], smallest[ROOT] = 0, 1 + needed[ROOT].amin()
+        return cls(kinds, smallest, needed, is_binary, grammar is not None)
+
+    @property
+    def smallest_tree(self) -> int:
+        """The number of symbols of the smallest tree."""
+        return int(self.smallest[ROOT])
+
+    def to(self, device: torch.device) -> LegalSymbols:
+        """Returns the tables on another device."""
+        return LegalSymbols(*(part.to(device) if isinstance(part, Tensor) else part for part in vars(self).values()))
+
+
+def smallest_subtrees(allowed: Tensor, child_kinds: Tensor, is_child: Tensor) -> Tensor:
+    """Returns the number of symbols of the smallest subtree of each kind, ``[Q]`` int64.
+
+    ``allowed`` ``[Q, V]`` bool are the symbols that may fill an open node of each kind; for the others see
+    :func:`symbols_below`. The iteration starts from above. Subtrees that never end are beyond IMPOSSIBLE.
+    """
+    sizes = torch.full((len(allowed),), _INFINITE, device=allowed.device)
+    while True:
+        with_symbol = 1 + symbols_below(sizes, child_kinds, is_child)  # V
+        found = with_symbol.where(allowed, torch.tensor(_INFINITE)).amin(dim=1).clamp(max=_INFINITE)
+        if torch.equal(found, sizes):
+            return sizes
+        sizes = found
+
+
+def symbols_below(sizes: Tensor, child_kinds: Tensor, is_child: Tensor) -> Tensor:
+    """Returns how many symbols follow each symbol, ``[V]``, if every child is a subtree of its kind's size, ``[Q]``.
+
+    ``child_kinds``, ``[V, n]``, is the kind of the child on each branch; ``is_child`` tells whether there is one.
+    """
+    return (sizes[child_kinds] * is_child).sum(dim=1)
+
+
+def _free_kinds(symbols: SymbolTable, arity: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns the kinds of the encoding alone, ``[V + 1, n]``, and the symbols that they allow, ``[Q, V]``."""
+    node, sibling = ROOT_SIBLING + 1, ROOT_SIBLING + 2
+    kinds = torch.full((len(arity) + 1, symbols.degree), node)
+    kinds[-1] = ROOT
+    allowed = torch.zeros(sibling + 1, len(arity), dtype=torch.bool)
+    if symbols.encoding.binarization == "none":
+        allowed[[ROOT, node]] = arity >= 0
+        return kinds, allowed
+    is_null = torch.zeros_like(allowed[0])
+    if symbols.null is not None:
+        is_null[symbols.null] = arity[symbols.null] >= 0
+    # After a symbol of arity 1 a sibling follows; after one of arity 2 a sibling may follow.
+    kinds[:-1, 1].masked_fill_(arity == 2, sibling)
+    allowed[node] = (arity >= 0) & (arity <= 2) & ~is_null
+    allowed[sibling] = allowed[node] | is_null
+    allowed[ROOT] = allowed[node] & (arity != 1)
+    allowed[ROOT_SIBLING] = is_null
+    return kinds, allowed
+
+
+def _seen_kinds(grammar: Grammar, kinds: Tensor, allowed: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns the same with one kind for each parent and branch of the grammar."""
+    degree = kinds.size(1)
+    is_root = grammar.parents < 0
+    # Rules with a branch that the encoding does not have never apply.
+    is_inside = ~is_root & (grammar.branches < degree)
+    pairs = (grammar.parents * degree + grammar.branches)[is_inside]
+    pairs, numbers = torch.unique(pairs, return_inverse=True)
+    seen = torch.zeros(ROOT_SIBLING + 1 + len(pairs), allowed.size(1), dtype=torch.bool)
+    seen[ROOT, grammar.children[is_root]] = True
+    seen[ROOT_SIBLING] = True
+    seen[ROOT_SIBLING + 1 + numbers, grammar.children[is_inside]] = True
+
+    seen_kinds = torch.full_like(kinds, CLOSED)
+    seen_kinds[-1] = ROOT
+    seen_kinds.view(-1)[pairs] = torch.arange(len(pairs)) + ROOT_SIBLING + 1
+    free = torch.cat([torch.arange(ROOT_SIBLING + 1), kinds.view(-1)[pairs]])
+    return seen_kinds, seen & allowed[free]
 
 
 class TreeHypotheses:
@@ -20,7 +161,6 @@ class TreeHypotheses:
     Args:
         limits: ``[B]`` int64, the largest number of symbols of each sentence's trees
         beam: K, hypotheses of a sentence
-        min_len: smallest number of symbols of a tree, wherever that is possible
         prefix: ``[B, P]`` int64, the first symbols of each sentence's trees, then padding
         waiting: id that complete trees take while they wait; None if they must end
 
@@ -37,19 +177,16 @@ class TreeHypotheses:
         legal: LegalSymbols,
         limits: Tensor,
         beam: int,
-        min_len: int,
         prefix: Tensor | None,
         pad: int,
         waiting: int | None = None,
     ):
         rows = len(limits) * beam
-        self._legal, self._beam, self._min_len, self._pad, self._waiting = legal, beam, min_len, pad, waiting
+        self._legal, self._beam, self._pad, self._waiting = legal, beam, pad, waiting
         self._open = OpenNodes(rows, symbols, limits.device)
         self._limit = limits.repeat_interleave(beam)  # [R]
         self._prefix = None if prefix is None else prefix.repeat_interleave(beam, dim=0)  # [R, P]
-        # The least and the greatest number of symbols below all open nodes together.
-        self._needed = legal.smallest[ROOT].repeat(rows)
-        self._possible = legal.largest[ROOT].repeat(rows)
+        self._needed = legal.smallest[ROOT].repeat(rows)  # the least number of symbols below all open nodes together
         self._order = torch.arange(rows, device=limits.device)
         self.is_dead = torch.zeros(rows, dtype=torch.bool, device=limits.device)
         self.sizes = torch.zeros(rows, dtype=torch.int64, device=limits.device)
@@ -68,8 +205,6 @@ class TreeHypotheses:
             forced = self._prefix[:, length, None]
             others = torch.arange(illegal.size(1), device=illegal.device) != forced
             illegal |= others & (forced != self._pad)
-        if length + 1 < self._min_len:
-            illegal = self._avoid_short(illegal)
         if self._waiting is not None:
             illegal[:, self._waiting] = ~self.is_complete
         self._illegal = illegal
@@ -91,7 +226,7 @@ class TreeHypotheses:
         if needed < IMPOSSIBLE:
             left = int(self._room[row] - self._needed[row] + self._legal.smallest[kind])
             if needed <= left:
-                return "another prefix is given, or the tree would be too small"
+                return "another prefix is given"
             return (
                 f"needs {needed} more symbol{'s' * (needed != 1)}, {max(left, 0)} {'is' if left == 1 else 'are'} left"
             )
@@ -107,7 +242,7 @@ class TreeHypotheses:
         """Makes row ``order[i]`` the new row i; ``order`` is ``[R']`` int64."""
         self._open.reorder(order)
         self._order = order
-        for name in ("_limit", "_prefix", "_needed", "_possible", "is_dead", "_kind", "sizes"):
+        for name in ("_limit", "_prefix", "_needed", "is_dead", "_kind", "sizes"):
             if (state := getattr(self, name)) is not None:
                 setattr(self, name, state.index_select(0, order))
 
@@ -116,8 +251,6 @@ class TreeHypotheses:
         legal, kind = self._legal, self._kind
         self.is_dead = self.is_dead | self._illegal[self._order, tokens]
         self._needed = self._needed - legal.smallest[kind] + legal.needed[kind, tokens]
-        if self._min_len > 1:
-            self._possible = self._possible - legal.largest[kind] + legal.possible[(kind == ROOT).long(), tokens]
         self.sizes = self.sizes + (self._open.count > 0)
         self._open.advance(tokens)
         self._examine_next()
@@ -136,13 +269,3 @@ class TreeHypotheses:
             # START has column 0, the root column 1.
             kind = kind.masked_fill((parent == 1) & (branch == 1), ROOT_SIBLING)
         self._kind = kind.masked_fill(~lives, CLOSED)
-
-    def _avoid_short(self, illegal: Tensor) -> Tensor:
-        """Also forbids symbols that lead to trees below ``min_len``, unless a row has no others."""
-        legal, kind = self._legal, self._kind
-        wanted = self._min_len - self._open.length - 1
-        least = (self._needed - legal.smallest[kind])[:, None] + legal.needed[kind]  # [R, V]
-        most = (self._possible - legal.largest[kind])[:, None] + legal.possible[(kind == ROOT).long()]
-        surplus = legal.surpluses[(wanted - least).clamp(min=0)]
-        avoided = illegal | (most < wanted) | (least + surplus > self._room[:, None])
-        return torch.where(avoided.all(dim=1, keepdim=True), illegal, avoided)

@@ -13,7 +13,6 @@ D. Everything is linear in the one-hot vectors, so the position of a node is the
 which is computed once per batch. No node ever needs a vector of n * k * P values.
 """
 
-import logging
 import math
 import sys
 from dataclasses import dataclass
@@ -28,8 +27,6 @@ from tree_fairseq.errors import InputError
 from tree_fairseq.nn.stock_weights import add_initial_weights
 from tree_fairseq.nn.tree_lstm import node_depths
 from tree_fairseq.support.options import option
-
-logger = logging.getLogger(__name__)
 
 # Names under which checkpoints hold fairseq's sequence positions: learned ones, and sinusoidal ones of old versions.
 _SEQUENCE_POSITIONS = ("weight", "weights", "_float_tensor")
@@ -192,9 +189,6 @@ def _copies(branches: int, config: TreePositionsConfig) -> int:
     return config.tree_position_dim // least
 
 
-_warned: set[int] = set()
-
-
 def branch_paths(parents: Tensor, branches: Tensor, levels: int, depth: Optional[int] = None) -> Tensor:
     """Returns the branch path of every node: its last steps from the root, the most recent one first (eq. 1).
 
@@ -204,12 +198,17 @@ def branch_paths(parents: Tensor, branches: Tensor, levels: int, depth: Optional
     Args:
         parents: ``[B, N]`` int64, column of each node's parent; -1 for roots and for columns outside the tree
         branches: ``[B, N]`` int64, branch of each node under its parent; -1 as above
-        levels: k, the number of steps to keep; a deeper tree causes one warning
+        levels: k, the number of steps to keep
         depth: of the deepest node; the host asks the device for it if it is None
 
     Returns:
         ``[B, N, L]`` int16, branch of the node, of its parent, of its parent's parent, ...; -1 past the root. L is the
         depth of the deepest node, at least 1 and at most k
+
+    Examples:
+        >>> # a root, its children on branches 0 and 1, and a child of the second on branch 0
+        >>> branch_paths(torch.tensor([[-1, 0, 0, 2]]), torch.tensor([[-1, 0, 1, 0]]), levels=32).tolist()
+        [[[-1, -1], [0, -1], [1, -1], [0, 1]]]
     """
     paths = branches.to(torch.int16).unsqueeze(-1)  # B x N x L
     ancestors = parents  # B x N, L levels up
@@ -220,22 +219,10 @@ def branch_paths(parents: Tensor, branches: Tensor, levels: int, depth: Optional
         above = paths.gather(1, here.unsqueeze(-1).expand_as(paths))
         paths = torch.cat([paths, above.masked_fill(ancestors.unsqueeze(-1) < 0, -1)], dim=-1)
         ancestors = ancestors.gather(1, here).masked_fill(ancestors < 0, -1)
-    if depth > levels:
-        warn_of_depth(depth, levels)
     return paths[..., : min(max(depth, 1), levels)]
 
 
 def paths_of_batch(tree: dict[str, Any], levels: int) -> Tensor:
-    """The same for trees as :func:`tree_fairseq.tasks.pair_dataset.collate_symbol_trees` makes them."""
+    """:func:`branch_paths` of trees as :func:`tree_fairseq.tasks.pair_dataset.collate_symbol_trees` makes them."""
     depth = len(tree["level_sizes"]) - 1 if "level_sizes" in tree else None
     return branch_paths(tree["parents"], tree["branches"], levels, depth)
-
-
-def warn_of_depth(depth: int, levels: int) -> None:
-    """Warns once per run that a node lies deeper than the number of levels that positions encode."""
-    if levels not in _warned:
-        _warned.add(levels)
-        logger.warning(
-            f"a tree has a symbol {depth} levels below its root, but positions encode only the last {levels} steps "
-            "(--tree-levels); earlier steps are ignored. This warning appears once."
-        )

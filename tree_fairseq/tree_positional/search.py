@@ -18,23 +18,14 @@ from typing import Any
 
 import torch
 from fairseq.data import Dictionary
-from fairseq.search import (
-    BeamSearch,
-    DiverseBeamSearch,
-    DiverseSiblingsSearch,
-    LengthConstrainedBeamSearch,
-    PrefixConstrainedBeamSearch,
-    Sampling,
-    Search,
-)
+from fairseq.search import BeamSearch, LengthConstrainedBeamSearch, PrefixConstrainedBeamSearch, Sampling
 from fairseq.sequence_generator import EnsembleModel, SequenceGenerator
 from torch import Tensor
 
 from tree_fairseq.data_bin.symbol_dictionary import Grammar, SymbolTable
 from tree_fairseq.errors import StructuralSearchError
 from tree_fairseq.support.options import refuse_flags
-from tree_fairseq.tree_positional.hypotheses import TreeHypotheses
-from tree_fairseq.tree_positional.legal_symbols import LegalSymbols
+from tree_fairseq.tree_positional.hypotheses import LegalSymbols, TreeHypotheses
 from tree_fairseq.trees.symbols import unknown_symbol
 
 logger = logging.getLogger(__name__)
@@ -46,7 +37,7 @@ _MASKED_SAMPLE, _FLOOR_SAMPLE = -80.0, -40.0
 
 
 class StructuralEnsemble(EnsembleModel):
-    """An ensemble whose averaged scores, to which those of a language model are added, are masked.
+    """An ensemble whose averaged scores are masked.
 
     ``penalties``, ``[V]``, are subtracted from log-probabilities. Complete trees take the id ``waiting`` while they
     wait; if it is None, they end at once. An ``observer`` keeps the steps of searches, one at a time.
@@ -54,14 +45,10 @@ class StructuralEnsemble(EnsembleModel):
     A score that is not a number counts as the smallest; ``is_faulty``, a bool or a tensor, says whether there was one.
     """
 
-    def __init__(
-        self, models, eos, waiting: int | None, penalties: Tensor | None, for_sampling: bool, lm_model, lm_weight: float
-    ):
+    def __init__(self, models, eos, waiting: int | None, penalties: Tensor | None, for_sampling: bool):
         super().__init__(models)
         self.eos, self.waiting, self.penalties = eos, waiting, penalties
         self.masked, self.floor = (_MASKED_SAMPLE, _FLOOR_SAMPLE) if for_sampling else (_MASKED, _FLOOR)
-        self.language_model = None if lm_model is None else lm_model.eval()
-        self.lm_weight = lm_weight
         self.trees: TreeHypotheses | None = None
         self.observer: Any = None  # keeps the steps, see views.py
         self.is_faulty: bool | Tensor = False
@@ -71,9 +58,6 @@ class StructuralEnsemble(EnsembleModel):
         scores, attention = super().forward_decoder(tokens, encoder_outs, incremental_states, temperature)
         if scores.dtype in (torch.half, torch.bfloat16):
             scores = scores.float()
-        if (model := self.language_model) is not None:
-            theirs = model.get_normalized_probs(model(tokens), log_probs=True, sample=None)[:, -1]
-            scores = scores + self.lm_weight * theirs
         if tokens.size(1) > 1:
             self.trees.advance(tokens[:, -1])
         unmasked = None if self.observer is None else scores.clone()
@@ -110,19 +94,6 @@ class StructuralEnsemble(EnsembleModel):
         return scores
 
 
-def _check_sizes(search: Search, beam: int, size: int) -> None:
-    """Raises StructuralSearchError for numbers that a search does not take with a dictionary of this size."""
-    message = None
-    if isinstance(search, DiverseSiblingsSearch) and 2 * beam > size:
-        message = f"--diversity-rate needs two symbols for each of the {beam} beams: set --beam to {size // 2} or less"
-    elif isinstance(search, DiverseBeamSearch) and beam % search.num_groups:
-        message = f"--diverse-beam-groups {search.num_groups} does not divide the {beam} beams: set another --beam"
-    elif isinstance(search, Sampling) and search.sampling_topk > size:
-        message = f"--sampling-topk {search.sampling_topk} is too large: set it to {size} or less"
-    if message is not None:
-        raise StructuralSearchError(f"{message}; the dictionary has {size} symbols")
-
-
 class StructuralGenerator(SequenceGenerator):
     """fairseq's generator, restricted to hypotheses that are trees.
 
@@ -144,9 +115,6 @@ class StructuralGenerator(SequenceGenerator):
         grammar: Grammar | None = None,
         max_len_a: float = 0,
         max_len_b: int = 200,
-        min_len: int = 1,
-        lm_model=None,
-        lm_weight: float = 1.0,
         **options,
     ):
         search = options.get("search_strategy")
@@ -156,9 +124,12 @@ class StructuralGenerator(SequenceGenerator):
             "--constraints": getattr(search, "supports_constraints", False),
             "--no-repeat-ngram-size": options.get("no_repeat_ngram_size", 0) > 0,
             "--print-alignment": options.pop("print_alignment", None),
+            "--min-len": options.pop("min_len", 1) > 1,
+            "--lm-path": options.pop("lm_model", None) is not None,
             "prefix_allowed_tokens_fn": isinstance(search, PrefixConstrainedBeamSearch),
         }
         refuse_flags(refused, "a search for trees", StructuralSearchError)
+        options.pop("lm_weight", None)
         names = map(unknown_symbol, range(int(symbols.arity.max()) + 1))
         unknown = [tgt_dict.indices[name] for name in names if name in tgt_dict.indices]
         never = [tgt_dict.index(token) for token in options.get("tokens_to_suppress", ())]
@@ -170,15 +141,12 @@ class StructuralGenerator(SequenceGenerator):
         eos = tgt_dict.eos() if options.get("eos") is None else options["eos"]
         # Sampled trees do not compete, and diverse searches would penalise an id that several hypotheses take.
         self._waiting = tgt_dict.bos() if type(search or BeamSearch(tgt_dict)) is BeamSearch else None
-        ensemble = StructuralEnsemble(
-            models, eos, self._waiting, penalties, isinstance(search, Sampling), lm_model, lm_weight
-        )
+        ensemble = StructuralEnsemble(models, eos, self._waiting, penalties, isinstance(search, Sampling))
         # This class limits lengths itself: fairseq's limits hold for the batch as a whole and count EOS.
         super().__init__(ensemble, tgt_dict, max_len_a=0, min_len=0, **options)
-        _check_sizes(self.search, self.beam_size, len(tgt_dict))
         self.symbols = symbols
-        self.legal = LegalSymbols.build(symbols, grammar, tuple(never), min_len)
-        self.limit_a, self.limit_b, self.min_symbols = max_len_a, max_len_b, min_len
+        self.legal = LegalSymbols.build(symbols, grammar, tuple(never))
+        self.limit_a, self.limit_b = max_len_a, max_len_b
         self._still_growing: list[bool] = []
         self._warned: set[str] = set()
 
@@ -193,7 +161,7 @@ class StructuralGenerator(SequenceGenerator):
         prefix = None if prefix_tokens is None else self._checked_prefix(prefix_tokens.to(tokens.device), limits)
         self.max_len_b = max(lengths)
         self.model.trees = TreeHypotheses(
-            self.symbols, self.legal, limits, self.beam_size, self.min_symbols, prefix, self.pad, self._waiting
+            self.symbols, self.legal, limits, self.beam_size, prefix, self.pad, self._waiting
         )
         self.model.is_faulty = False
         found = [self._results(hypotheses) for hypotheses in super()._generate(sample, None, bos_token=bos_token)]
@@ -239,7 +207,7 @@ class StructuralGenerator(SequenceGenerator):
 
     def _checked_prefix(self, prefix: Tensor, limits: Tensor) -> Tensor:
         """Returns the symbols of prefixes, ``[B, P]``, without EOS."""
-        trees = TreeHypotheses(self.symbols, self.legal, limits, 1, 1, None, self.pad)
+        trees = TreeHypotheses(self.symbols, self.legal, limits, 1, None, self.pad)
         rows = torch.arange(len(prefix), device=prefix.device)
         for column, tokens in enumerate(prefix.unbind(dim=1)):
             ends = (tokens == self.pad) | (tokens == self.eos) & trees.is_complete
@@ -255,15 +223,8 @@ class StructuralGenerator(SequenceGenerator):
         return prefix.masked_fill(prefix == self.eos, self.pad)
 
     def _results(self, hypotheses: list[dict]) -> list[dict]:
-        """Returns the hypotheses that are trees; those of at least ``min_len`` symbols if there are any."""
-        found = [self._without_waiting(hypothesis) for hypothesis in hypotheses if hypothesis["score"] > -math.inf]
-        long = [hypothesis for hypothesis in found if len(hypothesis["tokens"]) > self.min_symbols]
-        if found and not long:
-            self._warn_once(
-                f"--min-len: a sentence has no tree of {self.min_symbols} symbols within its limit; shorter ones are "
-                "returned"
-            )
-        return long or found
+        """Returns the hypotheses that are trees."""
+        return [self._without_waiting(hypothesis) for hypothesis in hypotheses if hypothesis["score"] > -math.inf]
 
     def _without_waiting(self, hypothesis: dict) -> dict:
         """Removes the columns in which a complete tree waited."""
