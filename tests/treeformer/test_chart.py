@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from tests.treeformer import direct_chart
 from tree_fairseq.errors import InputError
-from tree_fairseq.treeformer.cells import ChartCells
 from tree_fairseq.treeformer.chart import Chart, ChartConfig
+from tree_fairseq.treeformer.levels import ChartCells
 
 WIDTH = 8
 

@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from tests.nn.tiny import PAD, arguments, build, net_input, pairs, stack, stock_flags, tiny_task
 from tree_fairseq.errors import InputError
-from tree_fairseq.treeformer.cells import ChartCrossAttention
+from tree_fairseq.treeformer.model import ChartCrossAttention
 
 TASK = tiny_task()
 ARCH = "treeformer_tiny"

@@ -11,8 +11,7 @@ from tree_fairseq.errors import InputError
 from tree_fairseq.nn.devices import without_autocast
 from tree_fairseq.nn.stock_weights import add_initial_weights
 from tree_fairseq.support.options import option
-from tree_fairseq.treeformer.cells import ChartCells
-from tree_fairseq.treeformer.levels import ChartFunction, build_levels
+from tree_fairseq.treeformer.levels import ChartCells, ChartFunction, build_levels
 
 _NOISE = 0.1  # of the composition that starts as a mean, relative to the random one
 

@@ -12,11 +12,11 @@ from tree_fairseq.nn.distance_bias import DistanceBiasConfig, DistanceBiasedEnco
 from tree_fairseq.nn.encoders import EncoderType, register_encoder
 from tree_fairseq.nn.extended_transformer import ExtendedTransformer, register_architectures
 from tree_fairseq.nn.modalities import SEQUENCE
-from tree_fairseq.nn.phrase_bias import PhraseBiasConfig
-from tree_fairseq.nn.shared_memory import MemoryType, with_rows_moved
+from tree_fairseq.nn.phrase_bias import PhraseBias, PhraseBiasConfig
+from tree_fairseq.nn.shared_memory import MemoryType, SharedMemoryAttention, split_heads, with_rows_moved
 from tree_fairseq.nn.stock_weights import built_aside
-from tree_fairseq.treeformer.cells import ChartCells, ChartCrossAttention
 from tree_fairseq.treeformer.chart import Chart, ChartConfig
+from tree_fairseq.treeformer.levels import ChartCells
 
 
 # fairseq reads the fields' types as they are.
@@ -60,6 +60,24 @@ class TreeformerEncoder(DistanceBiasedEncoder):
         return self.chart.splits(encoder_out["encoder_out"][0], cells)
 
     reorder_encoder_out = staticmethod(with_rows_moved)
+
+
+class ChartCrossAttention(SharedMemoryAttention):
+    """Decoder cross-attention to tokens and phrases."""
+
+    def __init__(self, embed_dim: int, num_heads: int, config: PhraseBiasConfig, height: int, **kwargs):
+        super().__init__(embed_dim, num_heads, **kwargs)
+        if not config.no_phrase_bias:
+            self.phrase_bias = PhraseBias(num_heads, phrases_per_token=height - 1)
+
+    def is_phrase(self, structure: ChartCells) -> Tensor:
+        """The cells of more than one token."""
+        return (structure.length > 1).expand_as(structure.unused)
+
+    def read(self, states: Tensor, structure: ChartCells) -> tuple[Tensor, Tensor, Tensor]:
+        """Projects cells ``[S, B, D]``."""
+        keys, values = (split_heads(project(states), self.num_heads) for project in (self.k_proj, self.v_proj))
+        return keys, values, structure.unused
 
 
 def _weights_of_tokens(attention: Optional[Tensor], encoder_out: dict[str, list]) -> dict[str, list]:

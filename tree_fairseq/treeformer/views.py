@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from tree_fairseq.drawing.views import Explained, Views, matrix_record, register_views, tree_record
-from tree_fairseq.treeformer.cells import ChartCells
 from tree_fairseq.treeformer.induction import sentence_splits
+from tree_fairseq.treeformer.levels import ChartCells
 from tree_fairseq.treeformer.model import TreeformerEncoder
 
 PHRASES_SHOWN = 40
