@@ -156,9 +156,11 @@ def _box(x: float, y: float, colour: str):
 
 def tree_positions() -> str:
     """The similarity of the positions of a balanced tree of seven nodes, with a decay of 0.9: the paper's figure 4a."""
-    from tree_fairseq.drawing.heat_maps import figures, heat_map_to_svg
+    from tree_fairseq.drawing.figure_files import figure_to_svg
+    from tree_fairseq.drawing.heat_maps import draw_heat_map, figures
 
-    return heat_map_to_svg(next(drawn for drawn in figures(2) if drawn.name == "figure4_p0.9"))
+    heat_map = next(drawn for drawn in figures(2) if drawn.name == "figure4_p0.9")
+    return figure_to_svg(draw_heat_map(heat_map), heat_map.title)
 
 
 PICTURES = {

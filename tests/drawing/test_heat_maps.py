@@ -11,26 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.drawing.pictures import pixels, size_of, texts_of
-from tree_fairseq.drawing.figure_files import figure_bytes
-from tree_fairseq.drawing.heat_maps import (
-    attention,
-    balanced_tree,
-    code_of,
-    down,
-    draw_heat_map,
-    figures,
-    heat_map_to_svg,
-    learned_map,
-    level_weights,
-    main,
-    up,
-)
+from tree_fairseq.drawing.figure_files import figure_bytes, figure_to_svg
+from tree_fairseq.drawing.heat_maps import attention, balanced_tree, code_of, down, draw_heat_map, figures, main, up
 from tree_fairseq.support.python_versions import zip_equal
 
 NODES = balanced_tree(3)
-
-
-SETTINGS = settings(max_examples=60, deadline=None)
+SETTINGS = settings(max_examples=60)
 
 
 def steps(**sizes) -> st.SearchStrategy[tuple[int, ...]]:
@@ -92,22 +78,9 @@ def test_figure_4_tells_levels_apart():
     assert found["figure4_p0.9"][5, 6] < found["figure4_p0.9"][5, 3]
 
 
-def test_width_sharpens():
-    plain, wide = maps(2), maps(2, width=6)
-    for name in plain:
-        expected = plain[name] ** 3
-        np.testing.assert_allclose(wide[name], expected / expected.sum(axis=1, keepdims=True))
-
-
-def test_learned_decays_add_up():
-    scores = learned_map(2, [0.5, -0.8], width=4).scores
-    likeness = 2 * sum((1 - p * p) * np.array([0, 1, 0, 1, 0, 1 + p * p, p * p]) for p in (0.5, -0.8))
-    np.testing.assert_allclose(np.log(scores[5] / scores[5, 0]), likeness, atol=1e-12)
-
-
 @pytest.mark.parametrize("depth", [0, 2, 5])
 def test_a_picture_has_every_score_and_fits_a_page(depth):
-    for heat_map in [*figures(depth), learned_map(depth, [0.9])]:
+    for heat_map in figures(depth):
         figure = draw_heat_map(heat_map)
         axes, scale = figure.axes
         (image,) = axes.get_images()
@@ -121,8 +94,8 @@ def test_a_picture_has_every_score_and_fits_a_page(depth):
 
 @pytest.mark.parametrize("depth", [0, 5])
 def test_a_picture_names_its_axes_and_some_nodes(depth):
-    heat_map = learned_map(depth, [0.9])
-    shown = texts_of(heat_map_to_svg(heat_map))
+    heat_map = figures(depth)[-1]
+    shown = texts_of(figure_to_svg(draw_heat_map(heat_map)))
     assert {heat_map.title, "key (node, breadth first)", "query (node, breadth first)", "0"} <= set(shown)
     assert sum(text.isdecimal() for text in shown) <= 2 * 18
     assert max(size_of(figure_bytes(draw_heat_map(heat_map), "png"))) < 1000
@@ -130,32 +103,9 @@ def test_a_picture_names_its_axes_and_some_nodes(depth):
 
 def test_command_writes_the_figures(tmp_path, capsys):
     folder = tmp_path / "new" / "maps"
-    main(
-        [
-            "--output",
-            str(folder),
-            "--depth",
-            "1",
-            "--decays",
-            "0.5",
-            "-0.9",
-            "--learned",
-            "0.1",
-            "0.2",
-            "--width",
-            "256",
-        ]
-    )
-    names = [
-        "figure2",
-        "figure3_parent",
-        "figure3_siblings",
-        "figure3_aunts",
-        "figure3_cousins",
-        "figure4_p0.5",
-        "figure4_p-0.9",
-        "learned",
-    ]
+    main(["--output", str(folder), "--depth", "1", "--decays", "0.5", "-0.9"])
+    relatives = [f"figure3_{name}" for name in ("parent", "siblings", "aunts", "cousins")]
+    names = ["figure2", *relatives, "figure4_p0.5", "figure4_p-0.9"]
     files = [f"{name}.{form}" for name in names for form in ("svg", "png")]
     assert capsys.readouterr().out.splitlines() == [str(folder / name) for name in files]
     assert sorted(path.name for path in folder.iterdir()) == sorted(files)
@@ -163,9 +113,7 @@ def test_command_writes_the_figures(tmp_path, capsys):
         ElementTree.parse(path)
 
 
-@pytest.mark.parametrize(
-    "arguments", [["--decays", "1"], ["--learned", "-1.5"], ["--depth", "9"], ["--depth", "x"], []]
-)
+@pytest.mark.parametrize("arguments", [["--decays", "1"], ["--depth", "9"], []])
 def test_command_refuses(arguments, tmp_path, capsys):
     output = ["--output", str(tmp_path / "maps")] if arguments else []
     with pytest.raises(SystemExit):
@@ -180,12 +128,6 @@ def test_code_is_the_stack_of_the_last_steps(data, levels):
     path = data.draw(steps(max_size=2 * levels))
     for level, row in enumerate(code_of(path, levels)):
         assert row.tolist() == (one_hot(path[len(path) - 1 - level]) if level < len(path) else [0, 0])
-
-
-def test_most_recent_step_comes_first():
-    assert code_of((), 3).ravel().tolist() == [0, 0, 0, 0, 0, 0]
-    assert code_of((1, 0), 3).ravel().tolist() == [1, 0, 0, 1, 0, 0]
-    assert code_of((1, 1, 0, 0), 3).ravel().tolist() == [1, 0, 1, 0, 0, 1]
 
 
 @SETTINGS
@@ -210,33 +152,13 @@ def test_walks_without_a_branch_are_means_over_all_branches(start, moves):
     np.testing.assert_allclose(code[0], np.mean([code_of(path, 12) for path in ends], axis=0))
 
 
-@SETTINGS
-@given(steps(max_size=4), st.floats(-0.95, 0.95).filter(lambda p: abs(p) > 0.05))
-def test_weighted_codes_step_down_by_a_decay_and_up_by_its_inverse(path, decay):
-    """W D W^-1 and W U W^-1 move x * (1, p, p^2, ...) from node to node (section 3.2)."""
-    weights = level_weights([decay], 5, 2)[0][:, None]
-    weighted = (weights * code_of(path, 5))[None]
-    lower = decay * down(weighted, weights[0, 0] / decay * np.array(one_hot(0)))[0]
-    np.testing.assert_allclose(lower, weights * code_of((*path, 0), 5), rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(up(weighted)[0] / decay, weights * code_of(path[:-1], 5), rtol=1e-9, atol=1e-12)
-
-
-def test_weights():
-    weights = level_weights([0.6, -0.8], levels=3, width=8)
-    np.testing.assert_allclose(weights[0], 1.6 * np.array([1, 0.6, 0.36]))
-    np.testing.assert_allclose(weights[1], 1.2 * np.array([1, -0.8, 0.64]))
-
-
 @pytest.mark.parametrize("depth", range(5))
 def test_balanced_tree_is_numbered_breadth_first(depth):
     nodes = balanced_tree(depth)
     assert nodes == sorted(nodes, key=lambda path: (len(path), path))
+    assert balanced_tree(2) == [(), (0,), (1,), (0, 0), (0, 1), (1, 0), (1, 1)]
     assert len(set(nodes)) == len(nodes) == 2 ** (depth + 1) - 1
     assert {len(path) for path in nodes} == set(range(depth + 1))
-
-
-def test_nodes_of_the_paper():
-    assert balanced_tree(2) == [(), (0,), (1,), (0, 0), (0, 1), (1, 0), (1, 1)]
 
 
 @pytest.mark.parametrize("scale", [1, 1000])

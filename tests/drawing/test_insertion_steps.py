@@ -58,7 +58,7 @@ def test_nothing_overlaps_and_all_is_inside(tree):
     target = TargetTree.of(tree)
     drawn = InsertionStep(target.labels, target.parents, [True] * len(target))
     root = ElementTree.fromstring(trace_to_svg([drawn, drawn]))
-    width, height = float(root.get("width")), float(root.get("height"))
+    _, _, width, height = map(float, root.get("viewBox").split())
     boxes = [
         [float(box.get(name)) for name in ("x", "y", "width", "height")]
         for box in root.iter(f"{NAMESPACE}rect")

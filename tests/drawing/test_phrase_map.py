@@ -6,7 +6,7 @@ import pytest
 
 from tests.drawing.pictures import pixels, texts_of
 from tree_fairseq.drawing.figure_files import figure_to_svg
-from tree_fairseq.drawing.phrase_map import AttendedPhrase, draw_phrase_map, phrase_map_to_svg
+from tree_fairseq.drawing.phrase_map import AttendedPhrase, draw_phrase_map
 
 SOURCE, TARGET = ["the", "old", "<man>", "</s>"], ["der", "Mann"]
 ATTENDED = [[AttendedPhrase(0, 2, 0.6), AttendedPhrase(3, 4, 0.1)], [AttendedPhrase(0, 3, 0.9)]]
@@ -32,7 +32,7 @@ def test_a_bar_lies_under_the_tokens_of_its_phrase():
 
 
 def test_every_token_axis_and_title_is_named():
-    shown = texts_of(phrase_map_to_svg(SOURCE, TARGET, ATTENDED, title="a & $b$"))
+    shown = texts_of(figure_to_svg(draw_phrase_map(SOURCE, TARGET, ATTENDED, title="a & $b$")))
     assert {*SOURCE, *TARGET, "source tokens", "target tokens", "share of the token's attention", "a & $b$"} <= set(
         shown
     )

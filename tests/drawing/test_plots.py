@@ -7,15 +7,15 @@ import sys
 import pytest
 
 from tests.drawing.pictures import pixels, size_of, texts_of
-from tree_fairseq.drawing.figure_files import figure_bytes, new_figure, shortened, write_figure
-from tree_fairseq.drawing.plots import Line, Plot, draw_plots, plots_to_svg
+from tree_fairseq.drawing.figure_files import figure_bytes, figure_to_svg, new_figure, shortened, write_figure
+from tree_fairseq.drawing.plots import Line, Plot, draw_plots
 from tree_fairseq.errors import MissingLibraryError
 
 LINES = [Line("a & b", [(10, 0.7), (200, 31)]), Line("c", [(10, 2), (200, 2)], is_dashed=True)]
 
 
 def test_a_plot_names_axes_units_and_lines():
-    shown = texts_of(plots_to_svg([Plot("Encoder", "tokens", "milliseconds", LINES)]))
+    shown = texts_of(figure_to_svg(draw_plots([Plot("Encoder", "tokens", "milliseconds", LINES)])))
     assert {"Encoder", "tokens", "milliseconds", "a & b", "c", "10", "200", "1"} <= set(shown)
 
 
@@ -68,7 +68,7 @@ def test_many_plots_fit_a_page(count):
 
 def test_dollars_are_no_formulas_and_long_names_are_cut():
     name = "price in $ and $" + "x" * 80
-    shown = texts_of(plots_to_svg([Plot("$ 5 to $ 6", "$n$", "ms", [Line(name, [(1, 2)])])]))
+    shown = texts_of(figure_to_svg(draw_plots([Plot("$ 5 to $ 6", "$n$", "ms", [Line(name, [(1, 2)])])])))
     assert {"$ 5 to $ 6", "$n$", shortened(name, 48)} <= set(shown) and shortened(name, 48).endswith("…")
 
 
@@ -87,10 +87,10 @@ def test_files_are_the_same_each_time_and_named_by_their_form(tmp_path):
 
 
 def test_text_in_other_scripts_is_kept():
-    assert "日本語" in texts_of(plots_to_svg([Plot("日本語", "n", "ms", LINES)]))
+    assert "日本語" in texts_of(figure_to_svg(draw_plots([Plot("日本語", "n", "ms", LINES)])))
 
 
 def test_without_matplotlib_the_message_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingLibraryError, match=r"needs matplotlib.*tree-fairseq\[figures\]"):
-        plots_to_svg([Plot("one", "n", "ms", LINES)])
+        figure_to_svg(draw_plots([Plot("one", "n", "ms", LINES)]))

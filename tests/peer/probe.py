@@ -125,29 +125,20 @@ def outcome(action: Callable[[], object]) -> object:
 
 def functions(folder: Path) -> dict:
     """The functions that the plugin replaces, in ordinary use."""
-    from fairseq import checkpoint_utils, trainer, utils
-    from fairseq.data import Dictionary, data_utils, indexed_dataset, iterators
+    from fairseq import checkpoint_utils
+    from fairseq.data import Dictionary, data_utils, indexed_dataset
     from fairseq.file_io import PathManager
     from fairseq.logging import progress_bar
     from fairseq.modules import SinusoidalPositionalEmbedding
-    from torch.utils.data import TensorDataset
 
     dictionary = Dictionary()
     for word in "a b c@@ d".split():
         dictionary.add_symbol(word)
     dictionary.save(str(folder / "dict.txt"))
-    (folder / "align").write_text("a x\n")
     ids = torch.tensor([4, 6, 7, 3, 2])
     found = {
         "dictionary": outcome(lambda: Dictionary.load(str(folder / "dict.txt")).symbols),
         "no dictionary": outcome(lambda: Dictionary.load(str(folder / "none.txt"))),
-        "prediction": outcome(lambda: utils.post_process_prediction(ids, "a b", None, None, dictionary, "@@ ")[1]),
-        "alignment file": [
-            outcome(lambda path=path: utils.load_align_dict(path)) for path in (None, "", str(folder / "align"))
-        ],
-        "lists": [
-            outcome(lambda text=text: utils.eval_str_list(text)) for text in ("[1, 2] * 2", "3", "len('ab')", "x")
-        ],
     }
     for impl in ("mmap", "lazy", "cached"):
         prefix = str(folder / impl)
@@ -167,23 +158,8 @@ def functions(folder: Path) -> dict:
         found[f"no {impl}"] = outcome(
             lambda impl=impl: data_utils.load_indexed_dataset(str(folder / "none"), dictionary, impl)
         )
-    batches = [[0, 1], [2, 3], [4]]
-    iterator = iterators.EpochBatchIterator(TensorDataset(torch.arange(5)), list, batches)
-    epoch = iterator.next_epoch_itr(shuffle=False)
-    next(epoch)
-    state = iterator.state_dict()
-    again = iterators.EpochBatchIterator(TensorDataset(torch.arange(5)), list, batches)
-    again.load_state_dict({name: value for name, value in state.items() if name != "batches"})
-    found["iterator"] = [
-        state["epoch"],
-        state["iterations_in_epoch"],
-        plain([plain([int(x[0]) for x in batch]) for batch in again.next_epoch_itr(shuffle=False)]),
-    ]
     bar = progress_bar.progress_bar([1, 2], log_format="simple", log_interval=1)
     found["progress bar"] = [type(bar).__name__, list(bar)]
-    found["shared parameters"] = plain(
-        trainer._catalog_shared_params(torch.nn.Sequential(*[torch.nn.Linear(2, 2)] * 2))
-    )
     found["positions"] = SinusoidalPositionalEmbedding(8, 1, 10)(torch.tensor([[1, 4, 5]])).tolist()
     checkpoint_utils.torch_persistent_save(
         {"model": {}, "args": None, "optimizer_history": [{"optimizer_name": "x"}]}, str(folder / "a.pt")

@@ -1,8 +1,6 @@
 """Heat maps of attention by tree positions alone: figures 2, 3 and 4 of Shiv & Quirk (2019).
 
-``python -m tree_fairseq.drawing.heat_maps --output DIR`` writes the figures, each as SVG and as PNG. With ``--learned p
-[p ...]``, the `tanh` of the raw decays in a checkpoint, it also writes the map of an encoding that contains one copy
-for each of these decays.
+``python -m tree_fairseq.drawing.heat_maps --output DIR`` writes the figures, each as SVG and as PNG.
 
 Rows are queries and columns are keys: the nodes of a balanced binary tree in breadth-first order. A cell is the softmax
 of query times key over its row. In figure 3 a linear map moves the query first. The paper states 0.44 and 0.16 for the
@@ -26,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import softmax
 
-from tree_fairseq.drawing.figure_files import as_written, figure_to_svg, new_figure, shortened, write_figure
+from tree_fairseq.drawing.figure_files import as_written, new_figure, shortened, write_figure
 from tree_fairseq.support.libraries import import_library
 
 if TYPE_CHECKING:
@@ -58,15 +56,6 @@ def up(codes: np.ndarray) -> np.ndarray:
     return np.concatenate([codes[:, 1:], np.zeros((len(codes), 1, 2))], axis=1)
 
 
-def level_weights(decays: Sequence[float], levels: int, width: float) -> np.ndarray:
-    """The weights of each copy of a code, ``[P, k]``: p^j sqrt(1 - p^2) sqrt(D / 2) at level j, for a model of width D.
-
-    ``decays`` has p for each copy, between -1 and 1.
-    """
-    p = np.asarray(decays, dtype=float)[:, None]
-    return p ** np.arange(levels) * np.sqrt(1 - p**2) * np.sqrt(width / 2)
-
-
 def attention(queries: np.ndarray, keys: np.ndarray) -> np.ndarray:
     """The softmax over all keys of query times key, ``[N, N]``, for queries and keys ``[N, ...]``."""
     return softmax(queries.reshape(len(queries), -1) @ keys.reshape(len(keys), -1).T, axis=1)
@@ -85,14 +74,10 @@ class HeatMap:
     scores: np.ndarray
 
 
-def figures(depth: int, decays: Sequence[float] = (0.9, 0.7), width: float = 2) -> list[HeatMap]:
-    """The paper's maps of a tree of this depth, with one map of figure 4 for each decay.
-
-    ``width`` is D, the width of the model; codes have the factor sqrt(D / 2), and the paper's figures use D = 2.
-    """
+def figures(depth: int, decays: Sequence[float] = (0.9, 0.7)) -> list[HeatMap]:
+    """The paper's maps of a tree of this depth, with one map of figure 4 for each decay p."""
     # Two more levels than the tree, so that no map forgets a step.
     codes = np.stack([code_of(path, depth + 2) for path in balanced_tree(depth)])
-    scale = width / 2  # of the product of two codes
     relations = (
         ("figure2", "Nodes, all levels alike", codes),
         ("figure3_parent", "Parent: U", up(codes)),
@@ -100,22 +85,11 @@ def figures(depth: int, decays: Sequence[float] = (0.9, 0.7), width: float = 2) 
         ("figure3_aunts", "Aunts: (D₁ + D₂) U² / 2", down(up(up(codes)))),
         ("figure3_cousins", "Cousins: (D₁ + D₂)² U² / 4", down(down(up(up(codes))))),
     )
-    maps = [HeatMap(name, title, attention(scale * queries, codes)) for name, title, queries in relations]
+    maps = [HeatMap(name, title, attention(queries, codes)) for name, title, queries in relations]
     for decay in decays:
-        # In this figure, p only weights the levels.
-        weighted = codes * decay ** np.arange(depth + 2)[:, None]
-        scores = attention(scale * weighted, weighted)
-        maps.append(HeatMap(f"figure4_p{decay:g}", f"Nodes, decay p = {decay:g}", scores))
+        weighted = codes * decay ** np.arange(depth + 2)[:, None]  # here p weights the levels alone
+        maps.append(HeatMap(f"figure4_p{decay:g}", f"Nodes, decay p = {decay:g}", attention(weighted, weighted)))
     return maps
-
-
-def learned_map(depth: int, decays: Sequence[float], width: float = 2) -> HeatMap:
-    """The map of an encoding with one copy for each decay; ``width`` is D, the width of the model."""
-    levels = max(depth, 1)
-    codes = np.stack([code_of(path, levels) for path in balanced_tree(depth)])
-    copies = codes[:, None] * level_weights(decays, levels, width)[:, :, None]  # N x P x k x 2
-    number_of = "1 decay" if len(decays) == 1 else f"{len(decays)} decays"
-    return HeatMap("learned", f"Nodes, {number_of} side by side", attention(copies, copies))
 
 
 def draw_heat_map(heat_map: HeatMap) -> Figure:
@@ -140,11 +114,6 @@ def draw_heat_map(heat_map: HeatMap) -> Figure:
     return figure
 
 
-def heat_map_to_svg(heat_map: HeatMap) -> str:
-    """Draws a map (see `draw_heat_map`) as a complete SVG document."""
-    return figure_to_svg(draw_heat_map(heat_map), heat_map.title)
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Writes the requested pictures and prints their paths."""
     description = "heat maps of tree positional encodings, as SVG and PNG files"
@@ -154,14 +123,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     about = "number of steps from the root of the balanced tree to its leaves"
     add("--depth", type=int, choices=range(7), default=2, metavar="N", help=about)
     add("--decays", type=_decay, nargs="+", default=(0.9, 0.7), metavar="P", help="figure 4: one map for each p")
-    add("--learned", type=_decay, nargs="+", metavar="P", help="also write the map of an encoding with all these p")
-    add("--width", type=float, default=2, metavar="D", help="width of the model; a larger one gives sharper maps")
     options = parser.parse_args(arguments)
-    maps = figures(options.depth, options.decays, options.width)
-    if options.learned:
-        maps.append(learned_map(options.depth, options.learned, options.width))
     options.output.mkdir(parents=True, exist_ok=True)
-    for heat_map in maps:
+    for heat_map in figures(options.depth, options.decays):
         for path in write_figure(draw_heat_map(heat_map), options.output / heat_map.name, heat_map.title):
             print(path)
 

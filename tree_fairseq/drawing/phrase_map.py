@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from tree_fairseq.drawing.figure_files import as_written, figure_to_svg, new_figure, shortened
+from tree_fairseq.drawing.figure_files import as_written, new_figure, shortened
 from tree_fairseq.support.libraries import import_library
 
 if TYPE_CHECKING:
@@ -82,13 +82,6 @@ def draw_phrase_map(
     if note := _note(source, columns, target, rows):
         as_written([figure.supxlabel(note, fontsize=9, color="#616e7c")])
     return figure
-
-
-def phrase_map_to_svg(
-    source: Sequence[str], target: Sequence[str], attended: Sequence[Sequence[AttendedPhrase]], title: str | None = None
-) -> str:
-    """Draws a picture (see `draw_phrase_map`) as a complete SVG document."""
-    return figure_to_svg(draw_phrase_map(source, target, attended, title), title)
 
 
 def _note(source: Sequence[str], columns: Sequence[str], target: Sequence[str], rows: Sequence[str]) -> str:

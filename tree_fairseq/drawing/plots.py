@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tree_fairseq.drawing.figure_files import COLOURS, as_written, figure_to_svg, new_figure, shortened
+from tree_fairseq.drawing.figure_files import COLOURS, as_written, new_figure, shortened
 from tree_fairseq.support.libraries import import_library
 
 if TYPE_CHECKING:
@@ -79,11 +79,6 @@ def draw_plots(plots: Sequence[Plot]) -> Figure:
     )
     as_written(legend.get_texts())
     return figure
-
-
-def plots_to_svg(plots: Sequence[Plot]) -> str:
-    """Draws plots (see `draw_plots`) as a complete SVG document."""
-    return figure_to_svg(draw_plots(plots), ", ".join(plot.title for plot in plots))
 
 
 def _draw(axes: Any, plot: Plot, colours: dict[str, str]) -> None:
