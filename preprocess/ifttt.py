@@ -26,9 +26,8 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 from preprocess.corpora import CorpusError, clean_line
-from preprocess.ifttt_programs import prune, read_program
+from preprocess.ifttt_programs import program, prune, read_program
 from preprocess.logical_forms import Example, Splits, raw_lines
-from tree_fairseq.scoring.tree_runs import program
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Tree
 

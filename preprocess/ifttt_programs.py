@@ -7,6 +7,7 @@ contain any character; a backslash escapes the character after it.
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 from preprocess.corpora import CorpusError, clean_line
 from tree_fairseq.trees.tree import Tree
@@ -61,3 +62,24 @@ def prune(tree: Tree, arguments: str) -> Tree:
         return Tree(node.label, children)
 
     return tree.fold(rebuild)
+
+
+class Program(NamedTuple):
+    """The scored parts of a program, those of trigger and action; None for a missing one."""
+
+    channels: tuple[str, str] | None
+    functions: tuple[str, str] | None
+
+
+def program(tree: Tree | None) -> Program:
+    """Returns the channels and functions of trigger and action."""
+    parts = [_child(tree, label) for label in ("TRIGGER", "ACTION")]
+    channels = [next((node.label for node in part.children if node.label != "FUNC"), None) for part in parts if part]
+    calls = [_child(part, "FUNC") for part in parts]
+    functions = [call.children[0].label for call in calls if call and call.children]
+    return Program(*(None if None in names or len(names) < 2 else tuple(names) for names in (channels, functions)))
+
+
+def _child(tree: Tree | None, label: str) -> Tree | None:
+    """The first child with this label."""
+    return next((node for node in tree.children if node.label == label), None) if tree else None

@@ -1,20 +1,15 @@
-"""Runs that generate trees: right trees, validity, programs of IFTTT."""
+"""Runs that generate trees: right trees, and validity."""
 
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.scoring.runs import outcomes, score, scores, write_lines, write_outputs
-from tests.strategies import symbol_trees
 from tree_fairseq.data_bin.manifest import FileRecord, Manifest
 from tree_fairseq.data_bin.records import SymbolSideRecord
-from tree_fairseq.scoring.tree_runs import production_f1, productions, program
 from tree_fairseq.tree_insertion.folder import InsertionRecord
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.symbols import SymbolEncoding
-from tree_fairseq.trees.tree import Tree
 
 REFERENCES = ["( f ( and x y ) )", "x", "( g ( h ( and ( f x ) ( f y ) ) ) )", "( f x y )"]
 RIGHT_UNORDERED = ["(f (and y x))", "x", "( g ( h ( and ( f y ) ( f x ) ) ) )", "( f y x )"]
@@ -166,69 +161,3 @@ def test_files_that_do_not_fit_are_named(workspace, caplog, break_it, message):
 def test_a_notation_or_a_data_folder_is_needed(workspace, caplog):
     assert judge(workspace, notation=None) == 1
     assert "--data is missing" in caplog.text
-
-
-def test_programs_of_ifttt_are_scored_by_their_parts(workspace):
-    reference = "( ROOT IF ( TRIGGER A ( FUNC f PARAMS ) ) THEN ( ACTION B ( FUNC g PARAMS ) ) )"
-    outputs = [reference, reference.replace("g P", "h P"), reference.replace("B", "C"), "( ROOT"]
-    write_lines(workspace / "words" / "test.lf", [reference] * 4)
-    write_lines(workspace / "words" / "test.groups", ["a b", "a", "", "b"])
-    write_outputs(workspace / "runs" / "tree", outputs)
-    flags = ["--primary", "channel_function_accuracy", "--group-metrics", "b"]
-    assert judge(workspace, "--scheme", "ifttt", *flags) == 0
-    found = metrics(workspace)
-    assert (found["channel_accuracy"], found["channel_function_accuracy"], found["accuracy"]) == (50, 25, 25)
-    assert found["production_f1"] == pytest.approx(200 * (5 + 4 + 4) / (15 + 20))
-    assert found["channel_accuracy_b"] == 50 and "channel_accuracy_a" not in found
-
-
-READ = notation_named("bracket").read
-LINE = (
-    "( ROOT IF ( TRIGGER Twitter ( FUNC New_tweet PARAMS ) ) THEN "
-    "( ACTION Email ( FUNC Send_me ( PARAMS ( Body {{Text}} ) ) ) ) )"
-)
-TREES = symbol_trees(labels=("a", "b", "c"), max_children=2, max_leaves=5)
-
-
-def rules(tree: Tree) -> list:
-    """Collects all rules of a tree recursively."""
-    if not tree.children:
-        return []
-    rule = (tree.label, [child.label for child in tree.children])
-    return [rule, *(rule for child in tree.children for rule in rules(child))]
-
-
-def f1(pairs) -> float:
-    """Computes the F measure by removing each rule of the output from those of the reference."""
-    common = found = wanted = 0
-    for output, reference in pairs:
-        ours, theirs = rules(output) if output else [], rules(reference)
-        found, wanted = found + len(ours), wanted + len(theirs)
-        for rule in ours:
-            if rule in theirs:
-                theirs.remove(rule)
-                common += 1
-    if not common:
-        return 0.0
-    precision, recall = common / found, common / wanted
-    return 100 * 2 * precision * recall / (precision + recall)
-
-
-@pytest.mark.parametrize(
-    ("line", "channels", "functions"),
-    [
-        (LINE, ("Twitter", "Email"), ("New_tweet", "Send_me")),
-        ("x", None, None),
-        ("( ROOT IF ( TRIGGER Twitter ( FUNC New ) ) THEN ( ACTION Email ) )", ("Twitter", "Email"), None),
-        ("( ROOT IF ( TRIGGER ( FUNC New ) ) THEN ( ACTION Email ( FUNC Send ) ) )", None, ("New", "Send")),
-        ("( ROOT ( TRIGGER Twitter FUNC ) ( ACTION Email ( FUNC Send ) ) )", ("Twitter", "Email"), None),
-    ],
-)
-def test_channels_and_functions_of_programs(line, channels, functions):
-    assert program(READ(line)) == (channels, functions)
-    assert program(None) == (None, None) and sum(productions(READ(LINE)).values()) == 7
-
-
-@given(st.lists(st.tuples(st.none() | TREES, TREES), max_size=4))
-def test_production_f1_equals_removal_of_rules(pairs):
-    assert production_f1(pairs) == pytest.approx(f1(pairs))

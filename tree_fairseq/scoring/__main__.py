@@ -1,12 +1,4 @@
-"""``tree-fairseq score`` scores files of hypotheses, and, with a name, the runs of a recipe.
-
-    tree-fairseq score --hypotheses FILE --references FILE ...   any files (scoring/hypothesis_files.py)
-    tree-fairseq score seeds --hypotheses FILE ... --baseline FILE ...   files of several seeds (scoring/seeds.py)
-    tree-fairseq score NAME --run DIR ...                        runs: folders with the output of fairseq-generate
-
-Scorers of runs print tables, and write the same figures as JSON beside the outputs. Both kinds compute their metrics
-with the same functions.
-"""
+"""``tree-fairseq score`` scores files of hypotheses, and, with a name, files of several seeds or runs of a recipe."""
 
 from __future__ import annotations
 
@@ -21,11 +13,11 @@ SCORERS = {
         "BLEU of translations in three readings, with signatures and significance",
     ),
     "classification": (
-        "scoring.prediction_runs:ClassSet.main",
+        "scoring.predictions:ClassSet.main",
         "accuracy, macro F1 and confusion matrix, by group and length",
     ),
     "rouge": ("scoring.text_runs:SummarySet.main", "ROUGE-1, -2 and -L of summaries"),
-    "regression": ("scoring.prediction_runs:NumberSet.main", "correlations of predicted numbers"),
+    "regression": ("scoring.predictions:NumberSet.main", "correlations of predicted numbers"),
     "seeds": ("scoring.seeds:main", "files of several seeds of two systems: means, and tests of the means"),
     "structural": (
         "scoring.tree_runs:TreeSet.main",

@@ -34,9 +34,7 @@ class Parameters:
     """EVALB's settings; the defaults are those of ``COLLINS.prm``."""
 
     labelled: bool = True
-    cutoff: int = 40  # the second part of the summary has sentences of up to this number of words
     deleted: frozenset[str] = frozenset({"TOP", "-NONE-", ",", ":", "``", "''", "."})
-    deleted_for_length: frozenset[str] = frozenset({"-NONE-"})
     equal_labels: _PAIRS = frozenset({frozenset({"ADVP", "PRT"})})
     equal_words: _PAIRS = frozenset()
 
@@ -54,12 +52,11 @@ class _Bracket:
 
 @dataclass
 class _Reduced:
-    """The words and brackets that count, of a reference or a hypothesis; ``length`` is that for the cutoff."""
+    """The words and brackets that count, of a reference or a hypothesis."""
 
     tags: list[str] = field(default_factory=list)
     words: list[str] = field(default_factory=list)
     brackets: list[_Bracket] = field(default_factory=list)
-    length: int = 0
 
 
 def _reduce(forest: Forest, rules: Parameters) -> _Reduced:
@@ -71,11 +68,9 @@ def _reduce(forest: Forest, rules: Parameters) -> _Reduced:
         if isinstance(node, int):
             found.brackets[node].end = len(found.words)
         elif node.is_preterminal:
-            tag, word = node.label, node.children[0].label
-            found.length += tag not in rules.deleted_for_length
-            if tag not in rules.deleted:
-                found.tags.append(tag)
-                found.words.append(word)
+            if node.label not in rules.deleted:
+                found.tags.append(node.label)
+                found.words.append(node.children[0].label)
         else:
             stack.append(len(found.brackets))
             found.brackets.append(_Bracket(node.label, len(found.words)))
@@ -84,9 +79,8 @@ def _reduce(forest: Forest, rules: Parameters) -> _Reduced:
 
 
 class SentenceScore(NamedTuple):
-    """EVALB's line of a sentence: its length, its status and its counts."""
+    """EVALB's figures of a sentence: its status and its counts."""
 
-    length: int
     status: int
     matched: int = 0
     gold: int = 0
@@ -94,18 +88,6 @@ class SentenceScore(NamedTuple):
     crossing: int = 0
     words: int = 0
     tags: int = 0
-
-    @property
-    def line(self) -> str:
-        """The figures in EVALB's layout, without the number of the sentence."""
-        recall, precision, tagging = (
-            100 * part / whole if whole else 0.0
-            for part, whole in ((self.matched, self.gold), (self.matched, self.test), (self.tags, self.words))
-        )
-        return (
-            f"{self.length:3}    {self.status}  {recall:6.2f} {precision:6.2f}   {self.matched:3}    {self.gold:3}  "
-            f"{self.test:3}    {self.crossing:3}   {self.words:4}  {self.tags:4}   {tagging:6.2f}"
-        )
 
 
 def _equal(left: str, right: str, pairs: _PAIRS) -> bool:
@@ -127,18 +109,17 @@ def compare(reference: Forest, hypothesis: Forest | None, rules: Parameters) -> 
     """Compares two trees of a sentence; None stands for a hypothesis that cannot be read, which is an error."""
     gold = _reduce(reference, rules)
     if hypothesis is None:
-        return SentenceScore(gold.length, ERROR, words=len(gold.words))
+        return SentenceScore(ERROR, words=len(gold.words))
     test = _reduce(hypothesis, rules)
     if not test.words:
-        return SentenceScore(gold.length, SKIPPED, words=len(gold.words))
+        return SentenceScore(SKIPPED, words=len(gold.words))
     same_words = len(gold.words) == len(test.words) and all(
         _equal(ours, theirs, rules.equal_words) for ours, theirs in zip(gold.words, test.words)
     )
     if not same_words:
-        return SentenceScore(gold.length, ERROR, words=len(gold.words))
+        return SentenceScore(ERROR, words=len(gold.words))
     wanted, found = _counted(gold, rules), _counted(test, rules)
     return SentenceScore(
-        gold.length,
         VALID,
         matched=_matches(wanted, found, rules),
         gold=len(wanted),
@@ -219,60 +200,15 @@ def figures(sums: np.ndarray) -> dict[str, np.ndarray]:
     }
 
 
-_HEAD = (
-    "  Sent.                        Matched  Bracket   Cross        Correct Tag\n"
-    " ID  Len.  Stat. Recal  Prec.  Bracket gold test Bracket Words  Tags Accracy\n"
-)
-_RULE = "=" * 76 + "\n"
-_NUMBERS = {
-    "Number of sentence": "sentences",
-    "Number of Error sentence": "error_sentences",
-    "Number of Skip  sentence": "skipped_sentences",
-    "Number of Valid sentence": "valid_sentences",
-}
-_FIGURES = {
-    "Bracketing Recall": "recall",
-    "Bracketing Precision": "precision",
-    "Bracketing FMeasure": "f1",
-    "Complete match": "complete_match",
-    "Average crossing": "average_crossing",
-    "No crossing": "no_crossing",
-    "2 or less crossing": "two_or_less_crossing",
-    "Tagging accuracy": "tagging_accuracy",
-}
-
-
-def report(scores: Sequence[SentenceScore], cutoff: int) -> str:
-    """Writes what EVALB prints: a line of each sentence, a line of totals and two summaries."""
-    table = counts(scores)
-    short = table[[score.length <= cutoff for score in scores]]
-    total, found = dict(zip(COLUMNS, table.sum(axis=0).tolist())), figures(table.sum(axis=0))
-    lines = [f"{number:4}  {score.line}\n" for number, score in enumerate(scores, 1)]
-    totals = (
-        f"                {found['recall']:6.2f} {found['precision']:6.2f} {total['matched']:6} {total['gold']:6} "
-        f"{total['test']:4}  {total['crossing']:5}  {total['words']:5} {total['tags']:5}   "
-        f"{found['tagging_accuracy']:6.2f}\n"
-    )
-    parts = [_summary("All", table), _summary(f"len<={cutoff}", short)]
-    return "".join([_HEAD, _RULE, *lines, _RULE, totals, "=== Summary ===\n", *parts])
-
-
-def _summary(title: str, table: np.ndarray) -> str:
-    total, found = dict(zip(COLUMNS, table.sum(axis=0).tolist())), figures(table.sum(axis=0))
-    lines = [f"{name:<25} = {total[key]:6}\n" for name, key in _NUMBERS.items()]
-    lines += [f"{name:<25} = {found[key]:6.2f}\n" for name, key in _FIGURES.items()]
-    return f"\n-- {title} --\n" + "".join(lines)
-
-
 class BracketMeasure(AdditiveMeasure):
     """EVALB's figures, and F1 without labels; a hypothesis that is no tree is None."""
 
     def __init__(self, references: Sequence[Forest], hypotheses: Sequence[Forest | None], rules: Parameters):
         rows = list(zip_equal(references, hypotheses))
-        self.scores = [compare(gold, found, rules) for gold, found in rows]
-        """EVALB's counts of each sentence."""
+        scores = [compare(gold, found, rules) for gold, found in rows]
         unlabelled = [compare(gold, found, replace(rules, labelled=False)) for gold, found in rows]
-        self._counts = np.concatenate([counts(self.scores), counts(unlabelled)], axis=1)
+        self._counts = np.concatenate([counts(scores), counts(unlabelled)], axis=1)
+        self._status = [score.status for score in scores]
         deleted = " ".join(sorted(rules.deleted)) or "none"
         self.signatures = {"bracket_f1": f"EVALB's rules|deleted:{deleted}|labelled:{str(rules.labelled).lower()}"}
 
@@ -283,8 +219,8 @@ class BracketMeasure(AdditiveMeasure):
     @property
     def sentences(self) -> dict[str, int]:
         """The numbers of sentences that count, and of those that EVALB leaves out."""
-        status = [score.status for score in self.scores]
-        return {"error": status.count(ERROR), "skipped": status.count(SKIPPED), "valid": status.count(VALID)}
+        names = {"error": ERROR, "skipped": SKIPPED, "valid": VALID}
+        return {name: self._status.count(status) for name, status in names.items()}
 
     def statistic(self, sums: np.ndarray) -> dict[str, np.ndarray]:
         size = len(COLUMNS)

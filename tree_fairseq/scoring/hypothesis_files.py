@@ -2,7 +2,7 @@
 
     tree-fairseq score --hypotheses ours.txt --references test.de --baseline stock.txt --sources test.en
     tree-fairseq score --hypotheses generate-test.txt --references test.lf --metrics exact tree --notation prolog
-    tree-fairseq score --hypotheses parses --references gold --metrics brackets --bracket-report evalb.txt
+    tree-fairseq score --hypotheses parses --references gold --metrics brackets
 
 A file of hypotheses is text, one line for each line of the references, or the output of fairseq-generate.
 """
@@ -29,11 +29,11 @@ from tree_fairseq.scoring.measures import (
     rouge,
     text_metric,
 )
-from tree_fairseq.scoring.outputs import detokenize, read_output_texts, read_references
+from tree_fairseq.scoring.outputs import detokenize, read_output_texts, read_reference_lines, read_references
 from tree_fairseq.scoring.predictions import ClassMeasure, NumberMeasure, read_class, read_number
 from tree_fairseq.scoring.significance import BOOTSTRAP, RANDOMIZATION, SAMPLES, Resampling
 from tree_fairseq.support.error_reports import failed
-from tree_fairseq.support.files import atomic_file, write_json
+from tree_fairseq.support.files import write_json
 from tree_fairseq.support.logs import log_to_standard_error
 from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.notations import NOTATIONS, notation_named
@@ -64,7 +64,6 @@ def files_parser(epilog: str = "") -> ArgumentParser:
     add("--hypotheses", type=Path, required=True, metavar="FILE", help="lines of text, or output of fairseq-generate")
     baselines = "hypotheses of other systems, to compare with by a paired test"
     add("--baseline", type=Path, nargs="+", default=[], metavar="FILE", help=baselines)
-    add("--bracket-report", type=Path, metavar="FILE", help="write what EVALB would print there, sentence by sentence")
     group = parser.add_argument_group("parts of the test set")
     add = group.add_argument
     add("--sources", type=Path, metavar="FILE", help="sources, whose words are counted (default: those of references)")
@@ -128,7 +127,7 @@ class FileSet(TestSet):
         others = [name for name in args.metrics if name not in (*TEXT_METRICS, "exact")]
         if len(args.references) > 1 and others:
             raise ScoringError(f"several --references are for bleu, chrf, ter and exact, not for {', '.join(others)}")
-        first, *more = [_read(path) for path in args.references]
+        first, *more = [read_reference_lines(path) for path in args.references]
         for path, lines in zip(args.references[1:], more):
             if len(lines) != len(first):
                 raise ScoringError(f"{path} has {len(lines)} lines, {args.references[0]} has {len(first)}")
@@ -221,7 +220,7 @@ class FileSet(TestSet):
         return [len(line.split()) for line in self.references[0]]
 
     def _aligned(self, path: Path) -> list[str]:
-        lines = _read(path)
+        lines = read_reference_lines(path)
         if len(lines) != self.count:
             raise ScoringError(f"{path} has {len(lines)} lines, the references are {self.count}")
         return lines
@@ -243,10 +242,6 @@ def tree_match(references: Sequence[Tree], hypotheses: Sequence[Tree | None], un
         "tree_match_unordered": exact_matches(hypotheses, references, unordered),
         "valid_trees": [tree is not None for tree in hypotheses],
     })  # fmt: skip
-
-
-def _read(path: Path) -> list[str]:
-    return read_references([path], lambda line, *place: line)
 
 
 def _read_forests(path: Path) -> list[Forest]:
@@ -274,11 +269,6 @@ def score_files(args: Namespace) -> dict[str, Any]:
     baselines = {str(path): test_set.measures(path) for path in args.baseline}
     test = Resampling(args.test, args.samples or SAMPLES[args.test])
     result = score(test_set, ours, baselines, test)
-    if args.bracket_report is not None:
-        if "brackets" not in ours:
-            raise ScoringError("--bracket-report is for --metrics brackets")
-        with atomic_file(args.bracket_report) as file:
-            file.write(evalb.report(ours["brackets"].scores, evalb.Parameters.cutoff))
     files = {"hypotheses": str(args.hypotheses), "references": [str(path) for path in args.references]}
     return {**files, **result}
 

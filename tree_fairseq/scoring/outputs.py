@@ -145,6 +145,11 @@ def read_references(files: Sequence[Path], read: Callable[[str, Path, int], Refe
     return found
 
 
+def read_reference_lines(path: Path) -> list[str]:
+    """Reads references as they are written; see :func:`read_references`."""
+    return read_references([path], lambda line, *place: line)
+
+
 def detokenize(lines: Sequence[str], language: str) -> list[str]:
     """Turns Moses tokens into plain text: resolves entities and attaches punctuation."""
     from sacremoses import MosesDetokenizer

@@ -1,20 +1,27 @@
-"""Measures of predicted classes and numbers, and ``--scoring classification`` and ``--scoring regression``.
+"""Predicted classes and numbers: measures, runs, and ``--scoring classification`` and ``regression`` of fairseq.
 
-Metrics are in percent, but for the mean squared error.
+    tree-fairseq score classification --run runs/tree --references text --against runs/stock --result result.json
+    tree-fairseq score regression --run runs/tree --references text --against runs/stock
+
+``--references`` is the folder with the corpus's own ``{subset}.tsv``, whose last column is the class or the number, or
+with ``{subset}.trees``; ``{subset}.groups`` may have the groups of each example. Metrics are in percent, but for the
+mean squared error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from fairseq.dataclass import FairseqDataclass
 from fairseq.scoring import BaseScorer, register_scorer
 from scipy.sparse import csr_array
-from sklearn.metrics import mean_squared_error, precision_recall_fscore_support
+from sklearn.metrics import mean_squared_error
 
 from tree_fairseq.classification.examples import read_class_tree
 from tree_fairseq.classification.metrics import (
@@ -26,7 +33,9 @@ from tree_fairseq.classification.metrics import (
 )
 from tree_fairseq.classification.targets import class_order, is_number
 from tree_fairseq.errors import LabelColumnError, ScoringError
-from tree_fairseq.scoring.measures import AdditiveMeasure, OutcomeMeasure
+from tree_fairseq.scoring.measures import AdditiveMeasure, Measure, OutcomeMeasure
+from tree_fairseq.scoring.outputs import read_hypotheses, read_references
+from tree_fairseq.scoring.runs import RunSet, add_corpus_arguments, generated
 from tree_fairseq.scoring.significance import Resampling
 from tree_fairseq.support.python_versions import zip_equal
 
@@ -84,15 +93,6 @@ class ClassOutcomes(OutcomeMeasure):
 
     def metrics(self, indices: Sequence[int] | None = None) -> dict[str, float]:
         return class_figures(self.counts(indices))
-
-    def by_class(self) -> dict[str, dict]:
-        """Returns precision, recall and F1 of each class, in percent, and its number of examples."""
-        columns = precision_recall_fscore_support(self.references, self.predicted, labels=self.classes, zero_division=0)
-        names = ("precision", "recall", "f1")
-        return {
-            name: {"sentences": int(row[3]), **{key: 100 * float(value) for key, value in zip(names, row)}}
-            for name, row in zip(self.classes, zip(*columns))
-        }
 
     def confusion(self) -> dict:
         """Returns ``classes``, and ``counts`` with a row for each right class and a column for each predicted one."""
@@ -190,6 +190,58 @@ def confusion_table(confusion: dict) -> list[str]:
     widths = [max(map(len, column)) for column in zip(*rows)]
     lines = ["  " + "  ".join(cell.rjust(width) for cell, width in zip(row, widths)) for row in rows]
     return ["confusion, rows are right, columns predicted", *lines]
+
+
+class ClassSet(RunSet):
+    """Scores classes: accuracy, macro F1, confusion matrix, by group and by length."""
+
+    name, primary, outcomes = "classification", "accuracy", "classes"
+
+    def __init__(self, args: Namespace, subset: str):
+        super().__init__(args, subset)
+        files = self.reference_files(f"{subset}.tsv", f"{subset}.trees")
+        self.references, self.lengths = zip(*read_references(files, read_class))
+        self.count = len(self.references)
+
+    @staticmethod
+    def add_arguments(parser: ArgumentParser) -> None:
+        add_corpus_arguments(parser)
+        parser.add_argument("--length-bounds", type=int, nargs="*", default=[10, 20, 30, 40, 50], help="in words")
+
+    def measures(self, system: Path) -> dict[str, Measure]:
+        predicted = read_hypotheses(generated(system, self.subset), self.count)
+        return {"classes": ClassOutcomes(self.references, predicted)}
+
+    def parts(self) -> dict[str, tuple[Sequence[int], Sequence[int]]]:
+        return {"by_length": (self.lengths, self.args.length_bounds)}
+
+    def details(self, system: Mapping[str, Measure]) -> dict[str, Any]:
+        return {"confusion": system["classes"].confusion()}
+
+    def notes(self, result: Mapping[str, Any]) -> list[str]:
+        return confusion_table(result["confusion"])
+
+
+class NumberSet(RunSet):
+    """Scores predicted numbers: Pearson's and Spearman's correlation in percent, and the mean squared error.
+
+    Runs are compared by a paired bootstrap; Spearman's correlation has no test.
+    """
+
+    name, primary = "regression", "pearson"
+
+    def __init__(self, args: Namespace, subset: str):
+        super().__init__(args, subset)
+        self.references = read_references(self.reference_files(f"{subset}.tsv"), read_number)
+        self.count = len(self.references)
+
+    @staticmethod
+    def add_arguments(parser: ArgumentParser) -> None:
+        parser.add_argument("--references", type=Path, required=True, help="folder of the corpus's own lines")
+
+    def measures(self, system: Path) -> dict[str, Measure]:
+        predicted = read_hypotheses(generated(system, self.subset), self.count)
+        return {"numbers": NumberMeasure(self.references, predicted)}
 
 
 @register_scorer("classification", dataclass=FairseqDataclass)

@@ -89,7 +89,6 @@ class RunSet(TestSet):
         add("--checkpoint", type=Path, help="the run's checkpoint; adds parameters, updates and digest")
         add("--describe", nargs="*", default=[], metavar="NAME=VALUE", help="stored with the scores")
         add("--result", type=Path, help="collect all runs below the folder of this file in it")
-        add("--main-run", type=Path, help="the run at the top of the result (default: this one)")
         cls.add_arguments(parser)
         args = parser.parse_args(arguments)
         log_to_standard_error()
@@ -129,8 +128,7 @@ def score_run(kind: type[RunSet], args: Namespace) -> None:
     write_json(args.run / SCORE_FILE, content)
     sys.stdout.write("\n".join(lines))
     if args.result is not None:
-        top = content if args.main_run is None else read_scores(args.main_run / SCORE_FILE)
-        summary = build_result(top, args.result.parent)
+        summary = build_result(content, args.result.parent)
         args.result.parent.mkdir(parents=True, exist_ok=True)
         write_json(args.result, summary)
         sys.stdout.write(f"{summary['metric']} = {summary['score']:.2f} -> {args.result}\n")

@@ -23,7 +23,7 @@ from tree_fairseq.data_bin.kinds import export_forests
 from tree_fairseq.errors import ScoringError
 from tree_fairseq.scoring.frame import depth_of
 from tree_fairseq.scoring.measures import Measure, TextMeasure, rouge, text_metric
-from tree_fairseq.scoring.outputs import detokenize, read_hypotheses, read_references, read_text
+from tree_fairseq.scoring.outputs import detokenize, read_hypotheses, read_reference_lines, read_text
 from tree_fairseq.scoring.runs import RunSet, generated
 from tree_fairseq.scoring.significance import BOOTSTRAP, RANDOMIZATION, Resampling
 
@@ -35,10 +35,6 @@ def split_compounds(line: str) -> str:
     return _COMPOUND.sub(" ##AT##-##AT## ", line)
 
 
-def _lines(path: Path) -> list[str]:
-    return read_references([path], lambda line, *place: line)
-
-
 class TranslationSet(RunSet):
     """Scores translations: BLEU in three readings, chrF, TER; by length and depth, against other runs."""
 
@@ -47,7 +43,7 @@ class TranslationSet(RunSet):
     def __init__(self, args: Namespace, subset: str):
         super().__init__(args, subset)
         self.test = Resampling(BOOTSTRAP, args.samples)
-        self.tokens = _lines(args.words / f"{subset}.{args.target_lang}")
+        self.tokens = read_reference_lines(args.words / f"{subset}.{args.target_lang}")
         self.count = len(self.tokens)
         raw = args.words / "raw" / f"{subset}.{args.target_lang}"
         self.is_raw = raw.is_file()
@@ -108,7 +104,7 @@ class SummarySet(RunSet):
 
     def __init__(self, args: Namespace, subset: str):
         super().__init__(args, subset)
-        self.references = _lines(args.references / f"{subset}.{args.target_lang}")
+        self.references = read_reference_lines(args.references / f"{subset}.{args.target_lang}")
         self.count = len(self.references)
 
     @staticmethod

@@ -7,27 +7,12 @@
 ``{subset}.groups``. The reference is the line before preprocessing, so a symbol that the dictionary lacks is never
 right. Accuracies and F1 are in percent. ``validity`` is a share from 0 to 1. ``steps`` is the mean number of decoding
 steps, if the output has ``I-`` lines. ``partial`` counts outputs that reached a limit.
-
-IFTTT programs are compared as in Quirk, Mooney and Galley (2015, section 6). A program is
-``( ROOT IF ( TRIGGER channel ( FUNC function ... ) ) THEN ( ACTION channel ( FUNC function ... ) ) )``.
-
-============================  =====================================================================================
-metric                        value
-============================  =====================================================================================
-``channel_accuracy``          programs with two right channels
-``channel_function_accuracy`` programs with two right channels and two right functions; parameters do not count
-``production_f1``             balanced F measure of productions, the rules ``label -> labels of its children`` of
-                              outputs and references, with multiplicities, over the whole set
-============================  =====================================================================================
-
-An output that is not a tree or not a program has no channel, function or production.
 """
 
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -107,7 +92,7 @@ class TreeOutcomes(OutcomeMeasure):
 
     ``accuracy``: the tree equals the reference. ``accuracy_unordered``: it does if the children of the ``unordered``
     labels may be in any order. ``validity``: it is a complete tree. A tree with an unknown symbol is never right.
-    ``is_ifttt`` adds the metrics of IFTTT, ``steps`` the mean number of decoding steps.
+    ``steps`` are numbers of decoding steps.
     """
 
     def __init__(
@@ -115,21 +100,14 @@ class TreeOutcomes(OutcomeMeasure):
         outputs: Sequence[Tree | None],
         references: Sequence[Tree],
         unordered: Sequence[str],
-        is_ifttt: bool = False,
         steps: Sequence[int] | None = None,
     ):
-        self.pairs, self.is_ifttt, self.steps = list(zip(outputs, references)), is_ifttt, steps
+        self.pairs, self.steps = list(zip(outputs, references)), steps
         found = {
             "accuracy": exact_matches(outputs, references),
             "accuracy_unordered": exact_matches(outputs, references, unordered),
             VALIDITY: [output is not None for output in outputs],
         }
-        if is_ifttt:
-            programs = [(program(output), program(reference)) for output, reference in self.pairs]
-            found["channel_accuracy"] = [
-                ours.channels is not None and ours.channels == theirs.channels for ours, theirs in programs
-            ]
-            found["channel_function_accuracy"] = [None not in ours and ours == theirs for ours, theirs in programs]
         super().__init__(found)
 
     def metrics(self, indices: Sequence[int]) -> dict[str, float]:
@@ -137,8 +115,6 @@ class TreeOutcomes(OutcomeMeasure):
         values = super().metrics(indices)
         if VALIDITY in values:
             values[VALIDITY] /= 100
-        if self.is_ifttt:
-            values["production_f1"] = production_f1(self.pairs[index] for index in indices)
         if self.steps is not None:
             values["steps"] = sum(self.steps[index] for index in indices) / len(indices)
         return values
@@ -149,47 +125,11 @@ class TreeOutcomes(OutcomeMeasure):
         return rows
 
 
-class Program(NamedTuple):
-    """The scored parts of an IFTTT program, those of trigger and action; None for a missing one."""
-
-    channels: tuple[str, str] | None
-    functions: tuple[str, str] | None
-
-
-def program(tree: Tree | None) -> Program:
-    """Returns the channels and functions of trigger and action."""
-    parts = [_child(tree, label) for label in ("TRIGGER", "ACTION")]
-    channels = [next((node.label for node in part.children if node.label != "FUNC"), None) for part in parts if part]
-    calls = [_child(part, "FUNC") for part in parts]
-    functions = [call.children[0].label for call in calls if call and call.children]
-    return Program(*(None if None in names or len(names) < 2 else tuple(names) for names in (channels, functions)))
-
-
-def _child(tree: Tree | None, label: str) -> Tree | None:
-    """The first child with this label."""
-    return next((node for node in tree.children if node.label == label), None) if tree else None
-
-
-def productions(tree: Tree | None) -> Counter[tuple[str, tuple[str, ...]]]:
-    """Returns the productions of a tree with multiplicities; leaves have none."""
-    nodes = tree.preorder() if tree else ()
-    return Counter((node.label, tuple(child.label for child in node.children)) for node in nodes if node.children)
-
-
-def production_f1(pairs: Iterable[tuple[Tree | None, Tree]]) -> float:
-    """Computes the balanced F measure of productions over all outputs and references, in percent."""
-    common = total = 0
-    for output, reference in pairs:
-        ours, theirs = productions(output), productions(reference)
-        common += sum((ours & theirs).values())
-        total += sum(ours.values()) + sum(theirs.values())
-    return 200 * common / total if total else 0.0
-
-
 class TreeSet(RunSet):
-    """Scores generated trees: exact match, exact match with unordered children, validity, IFTTT's metrics."""
+    """Scores generated trees: exact match, exact match with unordered children, validity."""
 
     name, primary, outcomes = "structural", "accuracy", "trees"
+    kind = TreeOutcomes
 
     def __init__(self, args: Namespace, subset: str):
         super().__init__(args, subset)
@@ -210,8 +150,6 @@ class TreeSet(RunSet):
         add("--symbols", action="store_true", help="outputs are symbols with arities, as stock tasks print them")
         unordered = "labels whose children have no order (default: and, or; in Prolog also , and ;)"
         add("--unordered", nargs="*", metavar="LABEL", help=unordered)
-        schemes = "ifttt: also channels, functions and productions"
-        add("--scheme", choices=("exact", "ifttt"), default="exact", help=schemes)
         add("--size-bounds", type=int, nargs="*", default=[10, 20, 30, 40, 50], help="in nodes of the reference")
         add("--depth-bounds", type=int, nargs="*", default=[2, 4, 6, 8, 10], help="in edges from the root")
 
@@ -223,7 +161,7 @@ class TreeSet(RunSet):
         trees = [None if text is None else target.tree(text) for text in texts]
         steps = [outputs.steps[index] for index in indices if index in outputs.steps]
         all_steps = steps if len(steps) == self.count else None
-        found = TreeOutcomes(trees, self.references, target.unordered, self.args.scheme == "ifttt", all_steps)
+        found = self.kind(trees, self.references, target.unordered, all_steps)
         if target.notation == LINES:
             del found.outcomes[VALIDITY]  # a line of text is neither valid nor invalid
         return {"trees": found}
