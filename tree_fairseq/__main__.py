@@ -15,6 +15,7 @@ COMMANDS = {
     "export": ("commands.export:main", "the trees of a folder as text"),
     "average": ("commands.average:main", "the mean of checkpoints"),
     "release": ("commands.release:main", "packs a trained model into a folder for others"),
+    "translate": ("commands.translate:main", "translates or classifies text with a trained model"),
     "induce": ("commands.induce:main", "trees that a Treeformer induces, their F1 and their pictures"),
     "replay": ("commands.replay:main", "runs the batch again at which a training stopped at NaN or infinity"),
     "repairs": ("repairs.table:main", "the functions of fairseq and torch that the package replaces, and why"),

@@ -13,10 +13,12 @@ from __future__ import annotations
 import logging
 import math
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from fairseq import hub_utils
+from fairseq.data import FairseqDataset
 from torch import Tensor
 
 import tree_fairseq
@@ -30,6 +32,7 @@ from tree_fairseq.explorer.demo_model import demo_model
 from tree_fairseq.explorer.page import write_page
 from tree_fairseq.explorer.systems import System
 from tree_fairseq.tasks.translation import TranslationWithTreesTask
+from tree_fairseq.tasks.tree_task import TreeTask
 from tree_fairseq.tasks.unknown_tokens import count_typed
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
 from tree_fairseq.trees.notations import notation_named
@@ -108,10 +111,8 @@ class TreeHubInterface(hub_utils.GeneratorHubInterface):
             return self.classify([examples])[0]
         if not examples:
             return []
-        documents = self.task.read_lines(examples, self._segment)
-        count_typed(self.task, documents.words)
         classified = []
-        for ranked in self.generate(documents):
+        for ranked in self.generate(self._read(examples)):
             scores = ((self.string(hypothesis["tokens"]), hypothesis["score"]) for hypothesis in ranked)
             if isinstance(self.tgt_dict, NumberDictionary):
                 [(number, _)] = scores
@@ -123,8 +124,27 @@ class TreeHubInterface(hub_utils.GeneratorHubInterface):
 
     def _best(self, sentences: list[str], beam: int, **kwargs) -> list[Tensor]:
         """The tokens of the best hypothesis of each sentence."""
-        tokens, _ = self.task.get_interactive_tokens_and_lengths(sentences, self._segment)
-        return [ranked[0]["tokens"] for ranked in self.generate(tokens, beam, **kwargs)]
+        return [ranked[0]["tokens"] for ranked in self.generate(self._read(sentences), beam, **kwargs)]
+
+    def batches(self, lines: list[str]) -> list[dict]:
+        """Makes batches of lines of similar lengths; their ids are the places of the lines.
+
+        Raises InputError if a line cannot be read, and fairseq's errors if one is too long.
+        """
+        return list(self._build_batches(self._read(lines), skip_invalid_size_inputs=False))
+
+    def batches_of(self, dataset: FairseqDataset, **options) -> Iterator[dict]:
+        """Yields batches of a data set of the task, without examples that are too long for the model."""
+        limits = {"max_tokens": self.cfg.dataset.max_tokens, "max_sentences": self.cfg.dataset.batch_size}
+        limits |= {"max_positions": self.max_positions, "ignore_invalid_inputs": True}
+        return self.task.get_batch_iterator(dataset, **limits, **options).next_epoch_itr(shuffle=False)
+
+    def _read(self, lines: list[str]) -> list[Tensor]:
+        """The tokens of new lines; those that are unknown are counted."""
+        tokens, _ = self.task.get_interactive_tokens_and_lengths(lines, self.segment)
+        if not isinstance(self.task, TreeTask):
+            count_typed(self.task, [self.segment(line).split() for line in lines])
+        return tokens
 
     def parse(self, sentences: list[str]) -> list[Forest]:
         """Parses sentences as the model reads them, with subwords at the leaves; without trees if it reads sequences.
@@ -134,7 +154,7 @@ class TreeHubInterface(hub_utils.GeneratorHubInterface):
         if not isinstance(self.task, (ClassificationTask, TranslationWithTreesTask)):
             advice = "to see the trees of a Treeformer: tree-fairseq induce"
             raise DataFolderError(f"this model was trained without trees; {advice}")
-        return self.task.source_forests(sentences, self._segment)
+        return self.task.source_forests(sentences, self.segment)
 
     def draw(self, sentence: str) -> str:
         """Draws the tree of one sentence as SVG."""
@@ -156,7 +176,8 @@ class TreeHubInterface(hub_utils.GeneratorHubInterface):
         comparison = Comparison([System(self, **options)], title)
         write_page(comparison.document_of_lines(sentences).to_dict(), path)
 
-    def _segment(self, sentence: str) -> str:
+    def segment(self, sentence: str) -> str:
+        """Tokenises a sentence and splits it into subwords."""
         return self.apply_bpe(self.tokenize(sentence))
 
 

@@ -33,12 +33,8 @@ import tree_fairseq.tree_positional.task
 import tree_fairseq.tree_transformer.model
 import tree_fairseq.treeformer.model
 from tree_fairseq import repairs
-from tree_fairseq.new_text import output_hook
-from tree_fairseq.new_text.folder_text import prepare_new_text
 
 repairs.apply()
-prepare_new_text()
-output_hook.install()
 
 
 def be_one_package(name: str, path: str) -> None:

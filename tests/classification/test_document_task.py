@@ -282,20 +282,6 @@ def test_the_interactive_command_s_batches_get_their_trees_back(row_data, rows):
         assert [hypothesis["score"] for hypothesis in ours] == [hypothesis["score"] for hypothesis in theirs]
 
 
-def test_examples_are_printed_under_the_numbers_of_their_lines(row_data, monkeypatch):
-    """Also in later buffers and whatever the order of a batch."""
-    task = task_of(row_data)
-    model = model_of(task, TREE_ARCH)
-    generator = task.build_generator([model], Namespace())
-    expected = []
-    monkeypatch.setattr(task.class_lines, "expect", lambda numbers, hypotheses: expected.append(numbers))
-    for lines in (InputLines(["good", "so so bad", "a film"], 1), InputLines(["not good", "a bad film ."], 4)):
-        batch = batch_of(task.build_dataset_for_inference(*task.get_interactive_tokens_and_lengths(lines, str)))
-        rebuilt = {"net_input": {name: batch["net_input"][name] for name in ("src_tokens", "src_lengths")}}
-        task.inference_step(generator, [model], rebuilt, constraints=batch["constraints"])
-    assert expected == [[1, 2, 0], [4, 3]]
-
-
 def test_token_tensors_are_parsed_by_their_words(row_data):
     task = task_of(row_data)
     lines = ["a good film", "not bad . so so"]

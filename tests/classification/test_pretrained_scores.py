@@ -91,7 +91,7 @@ def own_batch(pieces: PretrainedPieces, source, texts: list[list[str]]) -> dict:
     """Collates raw texts as new lines are."""
     reader = SentenceReader(len(texts[0]) == 2, source, ENCODER.length)
     lines = reader(["\t".join(line) for line in texts], pieces.encode)
-    dataset = TextDataset(lines, lines.lengths, source, first_line=lines.first)
+    dataset = TextDataset(lines, lines.lengths, source, is_typed=True)
     return dataset.collater([dataset[index] for index in range(len(texts))])
 
 

@@ -28,7 +28,6 @@ from tree_fairseq.errors import (
     UnknownClassError,
     UnlabelledExampleError,
 )
-from tree_fairseq.tasks.pair_dataset import InputLines
 
 WORDS = ["a", "good", "film", "is", "not", "so", "über", "bad", "."]
 SIZES = {"train": 17, "valid": 7}
@@ -118,10 +117,6 @@ def test_new_lines_are_read_as_those_of_the_folder(folders, kind):
     tokens, lengths = task.get_interactive_tokens_and_lengths(lines, lambda line: line)
     for index, (ours, length) in enumerate(zip(tokens, lengths)):
         assert ours.equal(task.dataset("valid")[index]["source"]) and length == len(ours)
-    later = InputLines(lines[:2], len(lines) + 1)
-    dataset = task.build_dataset_for_inference(*task.get_interactive_tokens_and_lengths(later, lambda line: line))
-    batch = dataset.collater([dataset[0], dataset[1]])
-    assert sorted(batch["constraints"]["numbers"].tolist()) == [len(lines), len(lines) + 1], "lines are counted on"
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -12,15 +12,17 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from unittest import mock
 
 from tests.fork_server import CONSOLE_SCRIPTS, programs
+from tree_fairseq.support.error_reports import TRACEBACK
 
 ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = ROOT / "tree_fairseq"
 
 
 def run(command: str, *arguments: object, stdin: str | bytes | None = None) -> str:
-    """Runs ``fairseq-COMMAND`` with the plugin; returns its log and its output.
+    """Runs ``fairseq-COMMAND`` with the plugin, or ``tree-fairseq translate``; returns its log and its output.
 
     Batches are loaded in this process unless ``--num-workers`` is among the arguments: when the cyclic garbage
     collector frees a loader with workers, torch waits five seconds for each of them.
@@ -30,15 +32,29 @@ def run(command: str, *arguments: object, stdin: str | bytes | None = None) -> s
         *arguments: of the command line; ``--user-dir`` is added
         stdin: the command's standard input
     """
-    module = importlib.import_module(f"fairseq_cli.{command}")
+    main = translate if command == "translate" else importlib.import_module(f"fairseq_cli.{command}").cli_main
     forget_earlier_runs()
     argv = [f"fairseq-{command}", *map(str, arguments), "--user-dir", str(PLUGIN)]
-    if command in ("train", "validate", "generate") and "--num-workers" not in argv:
+    if command in ("train", "validate", "generate", "translate") and "--num-workers" not in argv:
         argv += ["--num-workers", "0"]
     typed = io.TextIOWrapper(io.BytesIO(stdin), "utf-8") if isinstance(stdin, bytes) else io.StringIO(stdin or "")
     with _captured() as output, _replaced(sys, "argv", argv), _replaced(sys, "stdin", typed):
-        module.cli_main()
+        main()
     return output.getvalue()
+
+
+def translate() -> None:
+    """Runs ``tree-fairseq translate``; errors that would end it with a message are raised."""
+    from tree_fairseq.commands.translate import main
+
+    with mock.patch.dict(os.environ, {TRACEBACK: "1"}):
+        assert main() == 0
+
+
+def readable(output: str) -> list[str]:
+    """The texts of the ``D-`` lines, in the order of the input."""
+    found = lines_of("D", output)
+    return [found[number].partition("\t")[2] for number in sorted(found)]
 
 
 def run_in_process(command: Sequence[object], **options) -> subprocess.CompletedProcess:
@@ -67,14 +83,9 @@ def lines_of(kind: str, output: str) -> dict[int, str]:
 
 
 def forget_earlier_runs() -> None:
-    """fairseq keeps the best score so far on its functions, and tasks may replace a command's ``print``: a process is
-    meant to run one command.
-    """
+    """fairseq keeps the best score so far on its functions: a process is meant to run one command."""
     from fairseq import checkpoint_utils
-    from fairseq_cli import generate, interactive, train
-
-    for module in (generate, interactive):
-        module.__dict__.pop("print", None)
+    from fairseq_cli import train
 
     for function in (checkpoint_utils.save_checkpoint, train.should_stop_early):
         function.__dict__.pop("best", None)
@@ -92,7 +103,7 @@ def _captured() -> Iterator[io.StringIO]:
     root.setLevel(logging.INFO)
     root.addHandler(handler)
     try:
-        with contextlib.redirect_stdout(stream):
+        with contextlib.redirect_stdout(stream), contextlib.redirect_stderr(stream):
             yield stream
     finally:
         root.removeHandler(handler)

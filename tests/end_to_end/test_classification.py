@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import random
 import re
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 import torch
 
 from tests.end_to_end.commands import hypotheses, lines_of, run
+from tests.end_to_end.roads import take_all
 from tests.end_to_end.tiny_classes import TASK, preprocess, task_of, train, write_examples
 from tests.faults.test_23_resume import stats
 from tree_fairseq import hub
 from tree_fairseq.commands import average
 from tree_fairseq.errors import DataFolderError
+from tree_fairseq.hub import Classification
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.bracket import read_tree, write_forest
 
@@ -24,13 +24,6 @@ KINDS = ("trees", "tsv", "documents")
 TREE_ARCHS = ("tree_transformer_classifier_tiny", "tree_lstm_classifier_tiny")
 ARCHS = (*TREE_ARCHS, "transformer_classifier_tiny", "lstm_classifier_tiny")
 SCORING = ("--scoring", "classification", "--batch-size", 5, "--num-workers", 0)
-
-
-class Example(NamedTuple):
-    """What the commands print of one."""
-
-    label: str
-    probabilities: dict[str, float]
 
 
 @pytest.fixture(scope="module")
@@ -56,35 +49,22 @@ def generate(data, path, *arguments) -> str:
     return run("generate", data, *TASK, "--path", path, "--cpu", *SCORING, *arguments)
 
 
-def interactive(data, path, lines, *arguments) -> str:
-    return run(
-        "interactive", data, *TASK, "--path", path, "--cpu", *arguments, stdin="".join(f"{line}\n" for line in lines)
-    )
-
-
-def examples_of(output: str) -> dict[int, Example]:
-    """Class and probabilities of each example by its number."""
-    found = {}
-    for number, line in lines_of("C", output).items():
-        pairs = [part.split(" ") for part in line.split("\t")]
-        probabilities = {name: float(value) for name, value in pairs}
+def in_order(output: str) -> list[Classification]:
+    """The class and the probabilities of each example, which ``--nbest`` prints as hypotheses."""
+    found: dict[int, dict[str, float]] = {}
+    for number, score, name in re.findall(r"^H-(\d+)\t(\S+)\t(.*)$", output, re.MULTILINE):
+        found.setdefault(int(number), {})[name] = 2 ** float(score)
+    for probabilities in found.values():
         assert list(probabilities.values()) == sorted(probabilities.values(), reverse=True)
-        assert sum(probabilities.values()) == pytest.approx(1, abs=2e-4)
-        label, score = hypotheses(output)[number]
-        assert label == next(iter(probabilities)) and 2**score == pytest.approx(probabilities[label], abs=1e-4)
-        found[number] = Example(label, probabilities)
-    return found
+        assert sum(probabilities.values()) == pytest.approx(1, abs=1e-4)
+    assert sorted(found) == list(range(len(found)))
+    return [Classification(next(iter(found[number])), found[number]) for number in range(len(found))]
 
 
-def assert_same(found: list[Example], expected: list[Example]) -> None:
-    assert len(found) == len(expected)
+def assert_same(found: list[Classification], expected: list[Classification]) -> None:
+    assert [example.label for example in found] == [example.label for example in expected]
     for ours, theirs in zip(found, expected):
-        assert ours.label == theirs.label and ours.probabilities == pytest.approx(theirs.probabilities, abs=2e-4)
-
-
-def in_order(output: str) -> list[Example]:
-    found = examples_of(output)
-    return [found[number] for number in range(len(found))]
+        assert ours.probabilities == pytest.approx(theirs.probabilities, abs=2e-4)
 
 
 def lines_to_classify(texts: dict[str, Path], kind: str) -> list[str]:
@@ -101,8 +81,15 @@ def figures(log: str) -> dict[str, str]:
     return {**found, "confusion": matrices[-1]} if matrices else found
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize(
+    ("kind", "arch"),
+    [
+        *(("trees", arch) for arch in ARCHS),
+        ("tsv", "tree_transformer_classifier_tiny"),
+        ("documents", "tree_transformer_classifier_tiny"),
+        ("documents", "lstm_classifier_tiny"),
+    ],
+)
 def test_all_commands_agree(texts, data, tmp_path, kind, arch):
     log = train(data[kind], tmp_path, arch=arch)
     valid = figures(log)
@@ -113,16 +100,17 @@ def test_all_commands_agree(texts, data, tmp_path, kind, arch):
     again = figures(run("validate", data[kind], "--path", best, "--batch-size", 4, "--cpu", *TASK))
     for name in ("accuracy", "macro_f1", "loss"):
         assert again[name] == valid[name] or float(again[name]) == pytest.approx(float(valid[name]), abs=0.002)
-    found = in_order(generate(data[kind], best, "--output", tmp_path / "classes", "--nbest-json", tmp_path / "nbest"))
-    assert (tmp_path / "classes").read_text().split() == [example.label for example in found]
-    assert all(json.loads(line)["source_brackets"][0] == "(" for line in (tmp_path / "nbest").open())
     lines = lines_to_classify(texts, kind)
-    assert len(found) == len(lines) == 13
-    assert_same(in_order(interactive(data[kind], best, lines, "--buffer-size", 6, "--batch-size", 4)), found)
-    (tmp_path / "typed").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    assert_same(in_order(generate(data[kind], best, "--raw", tmp_path / "typed")), found)
+    roads = take_all(data[kind], best, TASK, lines, tmp_path, nbest=3)
+    found = in_order(roads.generated)
+    for number, (sentence, line) in enumerate(zip(roads.sentences, lines_of("C", roads.translated).values())):
+        assert sentence["source_brackets"][0] == "("
+        assert sentence["probabilities"] == pytest.approx(found[number].probabilities, abs=2e-4)
+        assert dict(pair.split(" ") for pair in line.split("\t")) == {
+            name: f"{value:.4f}" for name, value in sentence["probabilities"].items()
+        }
     model = hub.from_pretrained(tmp_path, data_name_or_path=data[kind])
-    assert_same([Example(one.label, one.probabilities) for one in model.classify(lines)], found)
+    assert_same(model.classify(lines), found)
     assert model.classify(lines[0]) == model.classify(lines[:1])[0] and model.classify([]) == []
     assert all(len(forest) for forest in model.parse(lines))
 
@@ -148,12 +136,12 @@ def test_what_is_scored_is_what_is_printed(data, learned, tmp_path):
     output = generate(data["trees"], path)
     generate(data["trees"], path, "--results-path", tmp_path)
     file = (tmp_path / "generate-test.txt").read_text(encoding="utf-8")
-    kinds = ("S", "T", "H", "D", "P", "C", "Generate", "confusion", "  ")
+    kinds = ("S", "T", "H", "D", "P", "Generate", "confusion", "  ")
     assert [line for line in file.splitlines() if line.startswith(kinds)] == [
         line for line in output.splitlines() if line.startswith(kinds)
     ]
-    right, found = lines_of("T", file), examples_of(file)
-    pairs = [(right[number], found[number].label) for number in range(13)]
+    right, found = lines_of("T", file), hypotheses(file)
+    pairs = [(right[number], found[number][0]) for number in range(13)]
     accuracy = 100 * sum(target == label for target, label in pairs) / 13
     assert re.search(
         rf"^Generate test with beam=5: accuracy {accuracy:.2f}, macro F1 [\d.]+, .*13 examples$", file, re.MULTILINE
@@ -163,15 +151,10 @@ def test_what_is_scored_is_what_is_printed(data, learned, tmp_path):
     assert [[int(count) for count in line.split()[1:]] for line in table] == counts
 
 
-def test_more_hypotheses_on_demand_and_the_probabilities_once(data, learned):
-    output = generate(data["trees"], learned[1] / "checkpoint_best.pt", "--nbest", 2)
-    assert len(re.findall("^H-", output, re.MULTILINE)) == 26 and len(re.findall("^C-", output, re.MULTILINE)) == 13
-
-
 def test_stock_scores_do_not_stop_it(data, learned):
     path = learned[1] / "checkpoint_best.pt"
     output = run("generate", data["trees"], *TASK, "--path", path, "--cpu", "--max-tokens", 20)
-    assert len(lines_of("C", output)) == 13 and "BLEU" in output
+    assert len(hypotheses(output)) == 13 and "BLEU" in output
 
 
 def test_the_classes_of_nodes_change_no_output(texts, data, learned, tmp_path):
@@ -192,7 +175,7 @@ def test_the_classes_of_nodes_change_no_output(texts, data, learned, tmp_path):
     path = learned[1] / "checkpoint_best.pt"
     first, second = generate(data["trees"], path), generate(other, path)
     assert lines_of("T", first) != lines_of("T", second)
-    for kind in "SHPC":
+    for kind in "SHP":
         assert lines_of(kind, first) == lines_of(kind, second)
 
 
@@ -200,8 +183,9 @@ def test_an_ensemble_has_the_mean_of_probabilities(data, learned, tmp_path):
     """Of models that read trees and models that read none."""
     train(data["trees"], tmp_path, arch="lstm_classifier_tiny")
     paths = [learned[1] / "checkpoint_best.pt", tmp_path / "checkpoint_last.pt"]
-    one, two = (in_order(generate(data["trees"], path)) for path in paths)
-    both = in_order(generate(data["trees"], ":".join(map(str, paths))))
+    one, two, both = (
+        in_order(generate(data["trees"], path, "--nbest", 3)) for path in (*paths, ":".join(map(str, paths)))
+    )
     for ours, first, second in zip_equal(both, one, two):
         mean = {name: (first.probabilities[name] + second.probabilities[name]) / 2 for name in ours.probabilities}
         assert ours.probabilities == pytest.approx(mean, abs=2e-4)
@@ -215,7 +199,7 @@ def test_an_average_of_checkpoints(data, learned):
     weights = [torch.load(folder / f"checkpoint{epoch}.pt", weights_only=True)["model"] for epoch in (6, 7, 8)]
     name = next(name for name in weights[0] if name.startswith("readout"))
     torch.testing.assert_close(model.models[0].state_dict()[name], sum(state[name] for state in weights) / 3)
-    assert len(examples_of(generate(data["trees"], folder / "average.pt"))) == 13
+    assert len(hypotheses(generate(data["trees"], folder / "average.pt"))) == 13
 
 
 def test_a_resumed_run_ends_as_an_unbroken_one(data, tmp_path):
@@ -231,9 +215,8 @@ def test_documents_are_read_at_the_mean_of_their_roots(texts, data, tmp_path):
     lines = lines_to_classify(texts, "documents")
     train(data["documents"], tmp_path, "--document-root", "mean")
     # The model's own choice needs no flag, as everything in a checkpoint.
-    found = in_order(generate(data["documents"], tmp_path / "checkpoint_best.pt"))
-    model = hub.from_pretrained(tmp_path, data_name_or_path=data["documents"])
-    assert_same([Example(one.label, one.probabilities) for one in model.classify(lines)], found)
+    found = in_order(generate(data["documents"], tmp_path / "checkpoint_best.pt", "--nbest", 3))
+    assert_same(hub.from_pretrained(tmp_path, data_name_or_path=data["documents"]).classify(lines), found)
 
 
 def test_long_documents_are_cut_wherever_they_come_from(texts, data, tmp_path):
@@ -243,9 +226,7 @@ def test_long_documents_are_cut_wherever_they_come_from(texts, data, tmp_path):
     assert re.search(
         r"\[train\] \d+ documents of more than 12 tokens were cut at a sentence: \d+ sentences left out", log
     )
-    path = tmp_path / "checkpoint_best.pt"
-    found = in_order(generate(data["documents"], path, *limit))
-    assert_same(in_order(interactive(data["documents"], path, lines, *limit)), found)
+    take_all(data["documents"], tmp_path / "checkpoint_best.pt", TASK, lines, tmp_path, *limit, nbest=2)
 
 
 def test_half_precision_on_the_cpu(data, tmp_path):
@@ -271,7 +252,7 @@ def test_examples_without_classes_are_classified(texts, data, learned, tmp_path)
     )
     path = learned[1] / "checkpoint_best.pt"
     output = generate(folder, path, "--gen-subset", "test1")
-    assert_same(in_order(output), in_order(generate(data["trees"], path)))
+    assert hypotheses(output) == hypotheses(generate(data["trees"], path))
     assert not lines_of("T", output)
     with pytest.raises(DataFolderError, match="no classes"):
         run("validate", folder, "--path", path, "--batch-size", 4, "--cpu", *TASK, "--valid-subset", "test1")

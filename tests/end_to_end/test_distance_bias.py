@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.end_to_end.commands import hypotheses, run
+from tests.end_to_end.commands import run
 from tests.end_to_end.fixtures import TASK, Training, train
+from tests.end_to_end.roads import take_all
 from tree_fairseq.errors import MissingTreesError
 
 ARCH = "transformer_distance_bias_tiny"
-BEAM = ("--cpu", "--beam", 3, "--max-len-b", 20, "--num-workers", 0)
 
 
 @pytest.fixture(scope="module")
@@ -29,14 +29,9 @@ def test_training_goes_on_from_a_stock_transformer(stock_trained, biased):
     assert set(model) == {*stock, *tables}
 
 
-def test_typed_lines_are_translated_as_those_of_a_test_set(biased, corpus):
-    generated = run("generate", biased.data, *TASK, "--path", biased.best, *BEAM)
-    lines = (corpus / "test.en").read_text(encoding="utf-8")
-    typed = run("interactive", biased.data, *TASK, "--path", biased.best, *BEAM, "--buffer-size", 50, stdin=lines)
-    expected = hypotheses(generated)
-    assert len(expected) > 5
-    for number, (text, score) in hypotheses(typed).items():
-        assert text == expected[number][0] and score == pytest.approx(expected[number][1], abs=1e-3)
+def test_all_roads_agree(biased, corpus, tmp_path):
+    lines = (corpus / "test.en").read_text(encoding="utf-8").splitlines()
+    take_all(biased.data, biased.best, TASK, lines, tmp_path, beam=3, max_len_b=20)
 
 
 def test_paths_in_trees_need_trees(biased, tmp_path):

@@ -8,9 +8,10 @@ import pytest
 import torch
 from torch.nn import functional
 
-from tests.end_to_end.commands import hypotheses, lines_of, run
+from tests.end_to_end.commands import hypotheses
+from tests.end_to_end.roads import take_all
 from tests.end_to_end.test_insertion_baselines import CROSS_ENTROPY
-from tests.end_to_end.test_tree_insertion import BRACKET, TASK, System, generate, preprocess, train
+from tests.end_to_end.test_tree_insertion import BRACKET, TASK, System, generate, preprocess, steps_and_marks, train
 from tests.end_to_end.tiny_programs import write_corpus
 from tests.tree_insertion.test_task import batches, task_of
 from tree_fairseq import hub
@@ -49,7 +50,7 @@ def test_one_sample_is_the_old_search(system):
 
 
 @pytest.mark.parametrize("is_reranked", [False, True])
-def test_lists_of_generate_interactive_and_hub_agree(system, scorer, is_reranked):
+def test_lists_agree_on_all_roads(system, scorer, is_reranked, tmp_path):
     options = {"insertion_samples": 8, "insertion_temperature": 2.0}
     if is_reranked:
         options |= {"rerank_path": str(scorer)}
@@ -62,13 +63,13 @@ def test_lists_of_generate_interactive_and_hub_agree(system, scorer, is_reranked
         assert 1 <= len(trees) <= 3 and len(dict(trees)) == len(trees)
         assert all(BRACKET.write(BRACKET.read(text)) == text for text, _ in trees)
     lines = (system.text / "test.nl").read_text(encoding="utf-8").splitlines()
-    path = ("--path", system.folder / "checkpoint_best.pt", "--cpu", "--buffer-size", 4, "--max-tokens", 200)
-    typed = "".join(f"{line}\n" for line in lines)
-    interactive = ranked(run("interactive", system.data, *TASK, *path, *flags, "--nbest", 3, stdin=typed))
+    roads = take_all(system.data, system.folder / "checkpoint_best.pt", TASK, lines, tmp_path, *flags, "--nbest", 3)
     translated = hub.from_pretrained(system.folder, data_name_or_path=system.data, **options).translate(lines)
     for number, trees in found.items():
-        assert [text for text, _ in interactive[number]] == [text for text, _ in trees]
-        assert [score for _, score in interactive[number]] == pytest.approx([score for _, score in trees], abs=1e-4)
+        for output in (roads.typed, roads.translated):
+            listed = ranked(output)[number]
+            assert [text for text, _ in listed] == [text for text, _ in trees]
+            assert [score for _, score in listed] == pytest.approx([score for _, score in trees], abs=1e-4)
         assert translated[number] == trees[0][0]
     again = generate(system, *flags, "--nbest", 3, "--batch-size", 3)
     assert {number: [text for text, _ in trees] for number, trees in ranked(again).items()} == {
@@ -101,16 +102,11 @@ def test_references_are_scored_as_training_reads_them(system, scorer):
 
 
 def test_steps_are_those_of_the_longest_trajectory(system):
-    plain, sampled = (
-        {number: int(steps) for number, steps in lines_of("I", output).items()}
-        for output in (generate(system), generate(system, *SAMPLES))
-    )
-    assert all(sampled[number] >= steps for number, steps in plain.items())
-    assert sampled != plain
-    output = generate(system, *SAMPLES, "--insertion-extra-steps", 0)
-    partial = lines_of("U", output)
-    steps = {number: int(steps) for number, steps in lines_of("I", output).items()}
-    assert all(steps[number] == plain[number] for number in plain if number not in partial)
+    plain, sampled = (steps_and_marks(output) for output in (generate(system), generate(system, *SAMPLES)))
+    assert all(sampled[number][0] >= steps for number, (steps, _) in plain.items())
+    assert {number: steps for number, (steps, _) in sampled.items()} != {n: steps for n, (steps, _) in plain.items()}
+    found = steps_and_marks(generate(system, *SAMPLES, "--insertion-extra-steps", 0))
+    assert all(steps == plain[number][0] for number, (steps, marks) in found.items() if not marks)
 
 
 def test_traces_are_those_of_the_best_tree(system, tmp_path):

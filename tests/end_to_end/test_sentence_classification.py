@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.commands import hypotheses, lines_of, run
+from tests.end_to_end.commands import lines_of, run
+from tests.end_to_end.roads import take_all
 from tests.nn.pretrained import save_albert
 from tree_fairseq import hub
 from tree_fairseq.errors import InputError, LongSentenceError
@@ -84,46 +85,19 @@ def test_all_commands_agree(folders, tmp_path, kind):
     assert re.search(rf"best_{KINDS[kind][-1]} ", log)
     path = tmp_path / "checkpoint_best.pt"
     scoring = "regression" if kind == "rated" else "classification"
-    common = (*TASK, "--path", path, "--cpu")
-    output = run(
-        "generate", data, *common, "--gen-subset", "test", "--scoring", scoring, "--batch-size", 4, "--num-workers", 0
-    )
-    told = {number: text for number, (text, _) in hypotheses(output).items()}
-    assert sorted(told) == list(range(11))
-    labels = lines_of("T", output)
+    texts = [line.rpartition("\t")[0] for line in lines]
+    roads = take_all(data, path, TASK, texts, tmp_path, "--scoring", scoring)
+    labels = lines_of("T", roads.generated)
     for number, line in enumerate(lines):
         label = line.rpartition("\t")[2]
         assert float(labels[number]) == float(label) if kind == "rated" else labels[number] == label
-    assert ("Pearson" if kind == "rated" else "Matthews") in output
-    texts = [line.rpartition("\t")[0] for line in lines]
-    typed = run(
-        "interactive",
-        data,
-        *common,
-        "--buffer-size",
-        3,
-        "--batch-size",
-        2,
-        stdin="".join(f"{text}\n" for text in texts),
-    )
-    (tmp_path / "typed").write_text("".join(f"{text}\n" for text in texts))
-    raw = hypotheses(run("generate", data, *common, "--raw", tmp_path / "typed"))
-    model = hub.from_pretrained(tmp_path, data_name_or_path=data)
-    classified = model.classify(texts)
-    assert sorted(raw) == list(range(len(texts)))
-    for number, (spoken, _) in hypotheses(typed).items():
-        found = raw[number][0]
-        assert found == spoken or float(found) == pytest.approx(float(spoken), abs=1e-4)
-    for number, ours in enumerate(classified):
-        spoken = hypotheses(typed)[number][0]
+    assert ("Pearson" if kind == "rated" else "Matthews") in roads.generated
+    for best, ours in zip(roads.best, hub.from_pretrained(tmp_path, data_name_or_path=data).classify(texts)):
         if kind == "rated":
-            assert ours.value == pytest.approx(float(told[number]), abs=1e-4) == pytest.approx(float(spoken), abs=1e-4)
-            assert ours.probabilities == {} and float(ours.label) == ours.value
+            assert ours.value == float(ours.label) == pytest.approx(float(best["text"]), abs=1e-4)
+            assert ours.probabilities == {}
         else:
-            assert ours.label == told[number] == spoken and sum(ours.probabilities.values()) == pytest.approx(
-                1, abs=1e-3
-            )
-            assert f"{ours.label} " in lines_of("C", typed)[number]
+            assert ours.label == best["text"] and sum(ours.probabilities.values()) == pytest.approx(1, abs=1e-3)
 
 
 def test_a_chart_goes_on_from_an_encoder_without_one(folders, tmp_path):

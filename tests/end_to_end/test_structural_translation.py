@@ -4,7 +4,6 @@ folder.
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 from pathlib import Path
@@ -13,16 +12,11 @@ from typing import NamedTuple
 import pytest
 
 from tests.end_to_end.commands import hypotheses, lines_of, run
+from tests.end_to_end.roads import take_all
 from tests.end_to_end.tiny_programs import write_corpus
 from tree_fairseq import hub
 from tree_fairseq.data_bin.manifest import Manifest
-from tree_fairseq.errors import (
-    DataFolderError,
-    DictionaryMismatchError,
-    MissingTreesError,
-    StructuralSearchError,
-    SymbolTreeError,
-)
+from tree_fairseq.errors import DataFolderError, DictionaryMismatchError, MissingTreesError, StructuralSearchError
 from tree_fairseq.trees.notations import notation_named
 
 TASK = ("--task", "structural_translation")
@@ -144,35 +138,12 @@ def test_every_output_is_a_tree(system, limit):
         assert BRACKET.write(BRACKET.read(text)) == text
 
 
-def test_generate_interactive_and_hub_agree(system, caplog, tmp_path):
+def test_all_roads_agree(system, caplog, tmp_path):
     lines = (system.data.parent / "text/test.source").read_text(encoding="utf-8").splitlines()
-    generated = hypotheses(generate(system, "--beam", 2, "--nbest-json", tmp_path / "generated"))
-    output = run(
-        "interactive",
-        system.data,
-        *TASK,
-        "--path",
-        system.folder / "checkpoint_best.pt",
-        "--cpu",
-        "--beam",
-        2,
-        "--buffer-size",
-        4,
-        "--max-tokens",
-        200,
-        "--nbest-json",
-        tmp_path / "interactive",
-        stdin="".join(f"{line}\n" for line in lines),
-    )
-    interactive = hypotheses(output)
+    roads = take_all(system.data, system.folder / "checkpoint_best.pt", TASK, lines, tmp_path, beam=2)
+    brackets = lines_of("B", roads.translated)
+    assert brackets == {number: best["brackets"] for number, best in enumerate(roads.best) if "brackets" in best}
     model = hub.from_pretrained(system.folder, data_name_or_path=system.data)
-    translated = model.translate(lines, beam=2)
-    raw = hypotheses(generate(system, "--beam", 2, "--raw", system.data.parent / "text/test.source"))
-    assert {number: text for number, (text, _) in raw.items()} == dict(enumerate(translated))
-    for number in range(len(lines)):
-        assert interactive[number][0] == generated[number][0] == translated[number]
-        assert interactive[number][1] == pytest.approx(generated[number][1], abs=1e-4)
-    brackets = lines_of("B", output)
     if system.modality.target == "tree":
         trees = model.translate_to_trees(lines, beam=2)
         assert [BRACKET.read(brackets[number]) for number in range(len(lines))] == trees
@@ -184,34 +155,10 @@ def test_generate_interactive_and_hub_agree(system, caplog, tmp_path):
         with pytest.raises(DataFolderError, match="sequences"):
             model.translate_to_trees(lines)
     assert (model.parse(lines)[0] == ()) == (system.modality.source == "sequence")
-    listed = [map(json.loads, (tmp_path / name).open(encoding="utf-8")) for name in ("generated", "interactive")]
-    for number, sentences in enumerate(zip(*listed)):
-        for sentence in sentences:
-            assert sentence["id"] == number and ("source_brackets" in sentence) == (
-                system.modality.source != "sequence"
-            )
-            if system.modality.source == "tree":
-                assert BRACKET.read(sentence["source_brackets"]) == BRACKET.read(lines[number])
-            [best] = sentence["hypotheses"]
-            assert best["text"] == generated[number][0]
-            assert best.get("brackets") == brackets.get(number)
-
-
-def test_a_source_that_is_no_tree_is_named(system):
-    if system.modality.source != "tree":
-        pytest.skip("the sources of this system are not written as trees")
-    with pytest.raises(SymbolTreeError, match="input:1"):
-        run(
-            "interactive",
-            system.data,
-            *TASK,
-            "--path",
-            system.folder / "checkpoint_best.pt",
-            "--cpu",
-            "--on-input-error",
-            "stop",
-            stdin="( all ( rivers )\n",
-        )
+    for sentence, line in zip(roads.sentences, lines):
+        assert ("source_brackets" in sentence) == (system.modality.source != "sequence")
+        if system.modality.source == "tree":
+            assert BRACKET.read(sentence["source_brackets"]) == BRACKET.read(line)
 
 
 @pytest.mark.parametrize("system", ["tree-to-tree"], indirect=True)

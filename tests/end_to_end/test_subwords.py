@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from pathlib import Path
@@ -11,13 +10,13 @@ import pytest
 from fairseq import options, tasks
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
-from tests.end_to_end.commands import hypotheses, lines_of, run
+from tests.end_to_end.commands import hypotheses, lines_of, readable, run
 from tests.end_to_end.fixtures import TASK, Training, train
+from tests.end_to_end.roads import take_all
 from tests.end_to_end.tiny_corpus import leaves, make_pairs
 from tree_fairseq import hub
 from tree_fairseq.commands import annotate, induce
 from tree_fairseq.commands.check import check_folder
-from tree_fairseq.errors import InputError
 from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.tree import forest_leaves
 
@@ -67,12 +66,6 @@ def interactive(training: Training, lines: list[str], *arguments: object) -> str
     )
 
 
-def readable(output: str) -> list[str]:
-    """The texts of the ``D-`` lines, in the order of the input."""
-    found = lines_of("D", output)
-    return [found[number].partition("\t")[2] for number in sorted(found)]
-
-
 @pytest.fixture(scope="module")
 def text(tmp_path_factory) -> Path:
     return write_raw(tmp_path_factory.mktemp("raw"))
@@ -88,20 +81,14 @@ def raw_trained(request, text, tmp_path_factory) -> Training:
     return train(folder / "data-bin", folder / request.param, "--max-update", 12, "--max-epoch", 12)
 
 
-def test_the_three_roads_agree_on_raw_text(raw_trained, text):
+def test_all_roads_agree_on_raw_text(raw_trained, text, tmp_path):
     lines = raw_lines(text)
-    from_folder, typed = generated(raw_trained), interactive(raw_trained, lines)
-    assert {number: found for number, (found, _) in hypotheses(typed).items()} == {
-        number: found for number, (found, _) in hypotheses(from_folder).items()
-    }
+    roads = take_all(raw_trained.data, raw_trained.best, TASK, lines, tmp_path, beam=3, max_len_b=15)
     mark = MARKS[raw_trained.folder.name]
-    assert any(mark in hypothesis for hypothesis, _ in hypotheses(typed).values())
-    assert mark not in "".join(readable(typed))
-    assert readable(typed) == readable(from_folder)
-    model = hub.from_pretrained(raw_trained.folder, data_name_or_path=raw_trained.data)
-    assert model.translate(lines, beam=3, max_len_b=15) == readable(typed)
+    assert any(mark in best["output"] for best in roads.best if "output" in best)
+    assert mark not in "".join(readable(roads.typed))
     # Both sides of a score are text as a person reads it.
-    references = lines_of("T", from_folder)
+    references = lines_of("T", roads.generated)
     assert [references[number] for number in sorted(references)] == raw_lines(text, lang="de")
 
 
@@ -157,18 +144,11 @@ def plain_trained(text, tmp_path_factory) -> Training:
     return train(folder / "data-bin", folder / "bpe", *plain, arch="treeformer_tiny")
 
 
-def test_tasks_of_fairseq_read_raw_text_too(plain_trained, text):
-    """The last --task counts."""
-    lines, plain = raw_lines(text), ("--task", "translation")
-    typed = interactive(plain_trained, lines, *plain)
-    from_folder = generated(plain_trained, *plain, "--required-batch-size-multiple", 1)
-    assert {number: found for number, (found, _) in hypotheses(typed).items()} == {
-        number: found for number, (found, _) in hypotheses(from_folder).items()
-    }
-    assert readable(typed) == readable(from_folder)
-    assert MARKS["bpe"] not in "".join(readable(typed))
-    model = hub.from_pretrained(plain_trained.folder, data_name_or_path=plain_trained.data)
-    assert model.translate(lines, beam=3, max_len_b=15) == readable(typed)
+def test_tasks_of_fairseq_read_raw_text_too(plain_trained, text, tmp_path):
+    plain, options = ("--task", "translation"), {"beam": 3, "max_len_b": 15}
+    roads = take_all(plain_trained.data, plain_trained.best, plain, raw_lines(text), tmp_path, **options)
+    assert MARKS["bpe"] not in "".join(readable(roads.typed))
+    assert not any("source_brackets" in sentence for sentence in roads.sentences)
 
 
 def test_induced_trees_of_raw_text_have_whole_words(plain_trained, text, tmp_path):
@@ -215,24 +195,3 @@ def test_folders_of_raw_data_sets_translate_likewise(raw_trained, text, tmp_path
     assert MARKS[kind] in (folder / "test.en-de.en").read_text(encoding="utf-8")
     output = run("generate", folder, *TASK, "--path", raw_trained.best, *DECODING, "--dataset-impl", "raw")
     assert readable(output) == readable(generated(raw_trained))
-
-
-def test_generate_translates_a_file_of_raw_text(raw_trained, text, tmp_path):
-    """No line is dropped, although the default of fairseq would leave out those that do not fill a batch of eight."""
-    output = tmp_path / "translations"
-    flags = ("--raw", text / "test.en", "--output", output, "--sorted-output", "--max-tokens", 60)
-    printed = generated(raw_trained, *flags, "--nbest-json", tmp_path / "nbest")
-    expected = readable(interactive(raw_trained, raw_lines(text), "--nbest-json", tmp_path / "typed"))
-    both = [[json.loads(line) for line in open(tmp_path / name, encoding="utf-8")] for name in ("nbest", "typed")]
-    assert [line["source_brackets"] for line in both[0]] == [line["source_brackets"] for line in both[1]]
-    assert output.read_text(encoding="utf-8").splitlines() == readable(printed) == expected
-    assert not lines_of("T", printed)
-
-
-def test_generate_refuses_a_file_that_it_cannot_translate(raw_trained, tmp_path):
-    (tmp_path / "empty").touch()
-    for name, message in (("nowhere", "there is no such file"), ("empty", "the file is empty")):
-        with pytest.raises(InputError, match=message):
-            generated(raw_trained, "--raw", tmp_path / name)
-    with pytest.raises(InputError, match="--raw does not work with fairseq-interactive; use --input"):
-        interactive(raw_trained, ["the man sleeps."], "--raw", tmp_path / "empty")

@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.end_to_end.commands import hypotheses, lines_of, run
+from tests.end_to_end.roads import take_all
 from tests.end_to_end.tiny_programs import write_corpus
 from tree_fairseq import hub
 from tree_fairseq.errors import StructuralSearchError
@@ -97,48 +98,29 @@ def test_it_learns(system):
     assert accuracies[-1] > accuracies[0]
 
 
-def test_generate_interactive_and_hub_agree(system, caplog, tmp_path):
+def steps_and_marks(output: str) -> dict[int, tuple[int, list[str]]]:
+    """What the ``I-`` lines say of each sentence."""
+    found = {number: line.split() for number, line in lines_of("I", output).items()}
+    return {number: (int(steps), marks) for number, (steps, *marks) in found.items()}
+
+
+def test_all_roads_agree(system, caplog, tmp_path):
     lines = (system.text / "test.nl").read_text(encoding="utf-8").splitlines()
-    output = generate(system, "--nbest-json", tmp_path / "nbest")
-    generated = hypotheses(output)
-    steps = {number: int(count) for number, count in lines_of("I", output).items()}
-    assert len(generated) == len(steps) == len(lines) == 16 and all(1 <= count <= 50 for count in steps.values())
-    for text, probability in generated.values():
+    roads = take_all(system.data, system.folder / "checkpoint_best.pt", TASK, lines, tmp_path)
+    for text, probability in hypotheses(roads.generated).values():
         assert BRACKET.write(BRACKET.read(text)) == text and "::" not in text and probability <= 0
-    for number, sentence in enumerate(map(json.loads, (tmp_path / "nbest").open(encoding="utf-8"))):
-        [best] = sentence["hypotheses"]
-        assert (best["text"], best["steps"]) == (generated[number][0], steps[number])
+    steps = steps_and_marks(roads.generated)
+    assert sorted(steps) == list(range(16)) and all(1 <= count <= 50 for count, _ in steps.values())
+    for number, best in enumerate(roads.best):
+        assert (best["steps"], best.get("unfinished", [])) == steps[number]
         assert BRACKET.read(best["brackets"]) == BRACKET.read(best["text"])
-        assert best.get("unfinished") == lines_of("U", output).get(number, "").split() or "unfinished" not in best
     targets = (system.text / "test.lf").read_text(encoding="utf-8").splitlines()
     assert [BRACKET.write(BRACKET.read(line)) for line in targets] == [
-        text for _, text in sorted(lines_of("T", output).items())
+        text for _, text in sorted(lines_of("T", roads.generated).items())
     ]
-    output = run(
-        "interactive",
-        system.data,
-        *TASK,
-        "--path",
-        system.folder / "checkpoint_best.pt",
-        "--cpu",
-        "--buffer-size",
-        4,
-        "--max-tokens",
-        200,
-        "--nbest-json",
-        tmp_path / "interactive",
-        stdin="".join(f"{line}\n" for line in lines),
-    )
-    for number, sentence in enumerate(map(json.loads, (tmp_path / "interactive").open(encoding="utf-8"))):
-        [best] = sentence["hypotheses"]
-        assert (best["text"], best["steps"]) == (generated[number][0], steps[number])
-    interactive, brackets = hypotheses(output), lines_of("B", output)
     model = hub.from_pretrained(system.folder, data_name_or_path=system.data)
-    translated, trees = model.translate(lines), model.translate_to_trees(lines)
-    for number in range(len(lines)):
-        assert interactive[number][0] == generated[number][0] == translated[number]
-        assert interactive[number][1] == pytest.approx(generated[number][1], abs=1e-4)
-        assert BRACKET.read(brackets[number]) == BRACKET.read(translated[number]) == trees[number]
+    trees = model.translate_to_trees(lines)
+    assert [BRACKET.read(best["text"]) for best in roads.best] == trees
     with caplog.at_level(logging.INFO, "tree_fairseq.hub"):
         model.translate(lines[:1], verbose=True)
     assert caplog.messages[-1] == f"B\t{BRACKET.write(trees[0])}"
@@ -147,15 +129,15 @@ def test_generate_interactive_and_hub_agree(system, caplog, tmp_path):
 @pytest.mark.parametrize("system", ["numbered"], indirect=True)
 def test_every_step_is_written_and_drawn(system, tmp_path):
     output = generate(system, "--insertion-trace", tmp_path / "trace", "--retain-iter-history")
-    steps = lines_of("I", output)
+    steps = steps_and_marks(output)
     history = re.findall(r"^E-(\d+)_(\d+)\t(.*)$", output, re.MULTILINE)
     for number, (text, _) in hypotheses(output).items():
         written = (tmp_path / f"trace/{number}.txt").read_text(encoding="utf-8")
         assert written.startswith(f"{lines_of('S', output)[number]}\n\nstep 1:")
-        assert len(re.findall(r"^step \d+:", written, re.MULTILINE)) == int(steps[number])
+        assert len(re.findall(r"^step \d+:", written, re.MULTILINE)) == steps[number][0]
         assert ElementTree.parse(tmp_path / f"trace/{number}.svg").getroot().tag.endswith("svg")
         trees = [tree for owner, _, tree in history if int(owner) == number]
-        assert len(trees) == int(steps[number]) and trees[-1] == text
+        assert len(trees) == steps[number][0] and trees[-1] == text
 
 
 @pytest.mark.parametrize("system", ["numbered"], indirect=True)
@@ -182,12 +164,10 @@ def test_partial_trees_are_counted(system, tmp_path):
         generate(system, *limits, "--results-path", tmp_path)
         assert TreeSet.main(list(map(str, arguments))) == 0
         result = json.loads((tmp_path / "score.json").read_text())
-        steps = lines_of("I", (tmp_path / "generate-test.txt").read_text())
-        assert (
-            result["metrics"]["steps"] == sum(map(int, steps.values())) / 16 and 0 <= result["metrics"]["validity"] <= 1
-        )
-        said = lines_of("U", (tmp_path / "generate-test.txt").read_text())
-        assert result["partial"] == {"test": sum("partial" in text for text in said.values())}
+        found = steps_and_marks((tmp_path / "generate-test.txt").read_text())
+        assert result["metrics"]["steps"] == sum(steps for steps, _ in found.values()) / 16
+        assert 0 <= result["metrics"]["validity"] <= 1
+        assert result["partial"] == {"test": sum("partial" in marks for _, marks in found.values())}
         assert (result["partial"]["test"] > 0) is is_partial
 
 

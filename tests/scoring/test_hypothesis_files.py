@@ -123,7 +123,7 @@ def test_trees_match_in_any_notation_and_order(folder):
     }
     assert [(part["from"], part["to"], part["sentences"]) for part in result["by_depth"]] == [(0, 2, 2), (3, None, 1)]
     # Generation may mark an output that can be read, but is not the tree that the model wrote.
-    write("marked", [f"S-{n}\tx\nH-{n}\t-1\tanswer({n})" for n in range(3)] + ["U-1\tinvalid", "U-2\tpartial"])
+    write("marked", [f"S-{n}\tx\nH-{n}\t-1\tanswer({n})" for n in range(3)] + ["I-1\t3 invalid", "I-2\t3 partial"])
     marked = score(*flags, hypotheses="marked", references=("gold",))
     assert marked["metrics"]["valid_trees"] == pytest.approx(200 / 3)
     free = score(*flags, "--unordered", "f", hypotheses="found", references=("gold",))

@@ -34,7 +34,7 @@ def test_best_hypotheses_have_the_order_of_the_data(tmp_path):
         ("H-x\t-1\ta\n", "1: not an H- line"),
         ("H-0\t-1\ta\nI-0\tmany\n", "2: not an I- line"),
         ("H-0\t-1\ta\nI-0\n", "2: not an I- line"),
-        ("H-0\t-1\ta\nU-x\tpartial\n", "2: not an U- line"),
+        ("H-0\t-1\ta\nI-x\t4 partial\n", "2: not an I- line"),
     ],
 )
 def test_incomplete_outputs_are_refused(tmp_path, text, message):
@@ -46,7 +46,7 @@ def test_incomplete_outputs_are_refused(tmp_path, text, message):
 
 def test_steps_and_marks_of_unfinished_hypotheses(tmp_path):
     path = tmp_path / "generate-test.txt"
-    path.write_text("H-1\t-1\ta\nU-1\tpartial invalid\nI-1\t7\nH-1\t-2\tb\nI-1\t9\nH-0\t-1\tc\nI-0\t4\n")
+    path.write_text("H-1\t-1\ta\nI-1\t7 partial invalid\nH-1\t-2\tb\nI-1\t9\nH-0\t-1\tc\nI-0\t4\n")
     outputs = read_outputs(path)
     assert outputs.steps == {0: 4, 1: 7} and outputs.unfinished == {1: {"partial", "invalid"}}
 

@@ -53,10 +53,8 @@ def test_trees_match_in_order_and_without_and_are_scored_by_size_and_depth(works
 def test_hypotheses_that_generation_marked_and_their_steps(workspace, capsys):
     """The notation can read all these lines; generation marked some of them as invalid or partial."""
     texts = ["( f ( and x y ) )", "( ( x ) )", "( @R@ ( g x ) y )", "( f x y )"]
-    marks = ["", "U-1\tinvalid", "U-2\tpartial invalid", "U-3\tpartial"]
-    rows = [
-        f"S-{n}\tx\nH-{n}\t-1.0\t{text}\n{more}\nI-{n}\t{n + 4}" for n, (text, more) in enumerate(zip(texts, marks))
-    ]
+    marks = ["", " invalid", " partial invalid", " partial"]
+    rows = [f"S-{n}\tx\nH-{n}\t-1.0\t{text}\nI-{n}\t{n + 4}{more}" for n, (text, more) in enumerate(zip(texts, marks))]
     write_lines(workspace / "runs/tree/generate-test.txt", [*rows, "Generate test with beam=1: x"])
     assert judge(workspace) == 0
     found = scores(workspace)

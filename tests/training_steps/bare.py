@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import itertools
 from pathlib import Path
+from unittest import mock
 
 from tests.end_to_end import test_sentence_classification as sentences
 from tests.end_to_end import tiny_classes, tiny_corpus, tiny_programs
 from tests.training_steps.cases import Folders
-from tree_fairseq.repairs.compat import replaced
 
 BARE = 5
 """Examples of a kind, a whole batch of them."""
@@ -30,7 +30,7 @@ class BareFolders(Folders):
                 (tiny_classes, "make_document", lambda *a: "it\tpos" if next(documents) < BARE else make_document(*a)),
                 (sentences, "row", _rows(sentences.row, rows)),
             ):
-                stack.enter_context(replaced(owner, function, bare))
+                stack.enter_context(mock.patch.object(owner, function, bare))
             return super().__call__(name)
 
 

@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import torch
@@ -33,7 +34,6 @@ from torch.nn.parallel import DistributedDataParallel
 
 from tests.end_to_end.commands import PLUGIN, forget_earlier_runs
 from tests.training_steps.cases import FOLDERS, Case, Folders
-from tree_fairseq.repairs.compat import replaced
 
 Changes = Mapping[str, Any]
 """Options as fairseq names them in its configuration, such as ``dataset.batch_size``."""
@@ -202,7 +202,11 @@ def _train(cfg: DictConfig) -> Outcome:
                 outcome.updates.append({**sums, "gnorm": float(grad_norm)})
             return super()._reduce_and_log_stats(logging_outputs, sample_size, grad_norm)
 
-    with tempfile.TemporaryDirectory() as folder, replaced(train, "Trainer", Recorded), _reports(outcome.reported):
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        mock.patch.object(train, "Trainer", Recorded),
+        _reports(outcome.reported),
+    ):
         cfg.checkpoint.update(save_dir=folder, no_save=True)
         train.main(cfg)
     return outcome

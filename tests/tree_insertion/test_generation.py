@@ -87,15 +87,10 @@ def test_validation_generates(folder, arch):
     assert "_generated" not in task_of(folder).valid_step(batch, model, SlotKlDivergence(task))[2]
 
 
-def test_lines_about_what_is_not_finished(folder):
+def test_outputs_that_are_no_complete_trees_are_marked(folder):
     task = task_of(folder)
     found = answers(task, NUMBERED[0], NUMBERED[1], "( @R@ a::1 b::1 )", "( f::1")
     for (hypothesis,), is_complete in zip(found, (True, False, False, True)):
-        hypothesis["is_complete"] = is_complete
-    task._remember_unfinished([10, 11, 12, 13], found)
-    said = {number: task._unfinished_line(f"H-{number}\t-1.0\twhatever") for number in range(10, 15)}
-    assert said == {10: None, 11: "U-11\tpartial", 12: "U-12\tpartial invalid", 13: "U-13\tinvalid", 14: None}
-    # Once: hypotheses that are not the best follow.
-    assert task._unfinished_line("H-11\t-2.0\tworse") is None
-    task._remember_unfinished([11], found[1:2])
-    assert task._unfinished_line("P-11\t-2.0") is None and task._unfinished_line("S-11\tx") is None
+        hypothesis |= {"is_complete": is_complete, "steps": 12}
+        task._mark_unfinished(hypothesis)
+    assert [best["steps"] for best, *_ in found] == ["12", "12 partial", "12 partial invalid", "12 invalid"]

@@ -164,7 +164,7 @@ class TextDataset(KeepsRemainder):
         dictionary: of the tokens
         targets: line of target tokens of each text, in ``target_dictionary``; None if they are not known
         shuffle: whether texts of the same length come in random order
-        first_line: of lines to classify, the number of the first, from 0; their batches carry the ``numbers`` of lines
+        is_typed: whether the texts are new lines, whose batches carry their trees (:class:`CarriedInput`)
     """
 
     # A test set is classified to its last line. The task refuses texts that are too long for training.
@@ -179,7 +179,7 @@ class TextDataset(KeepsRemainder):
         targets: Sequence[Tensor] | None = None,
         target_dictionary: Dictionary | None = None,
         shuffle: bool = False,
-        first_line: int | None = None,
+        is_typed: bool = False,
     ):
         self.tokens = tokens
         self.sizes = lengths
@@ -187,7 +187,7 @@ class TextDataset(KeepsRemainder):
         self.targets = targets
         self.target_dictionary = target_dictionary
         self.shuffle = shuffle
-        self.first_line = first_line
+        self.is_typed = is_typed
 
     def __len__(self) -> int:
         return len(self.sizes)
@@ -207,9 +207,8 @@ class TextDataset(KeepsRemainder):
             return BufferedBatch()
         samples = sorted(samples, key=lambda sample: -len(sample["source"]))
         batch = BufferedBatch(self._collate(samples))
-        if self.first_line is not None:
-            trees = {name: batch["net_input"][name] for name in self.tree_inputs}
-            batch["constraints"] = CarriedInput(numbers=self.first_line + batch["id"], **trees)
+        if self.is_typed and self.tree_inputs:
+            batch["constraints"] = CarriedInput({name: batch["net_input"][name] for name in self.tree_inputs})
         return batch
 
     def _collate(self, samples: list[dict]) -> dict:

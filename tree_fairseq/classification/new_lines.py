@@ -131,7 +131,7 @@ class DocumentReader:
         kept = document_lengths(trees, leaves, self.limit, lambda index: (_PATH, first_line + index), _PATH)
         texts = [" ".join(forest.leaves[:length]) for forest, length in zip(spans, kept.tolist())]
         tokens = [self.dictionary.encode_line(text, add_if_not_exist=False, append_eos=False) for text in texts]
-        return NewLines([ids.long() for ids in tokens], trees, first_line - 1, [text.split() for text in texts])
+        return NewLines([ids.long() for ids in tokens], trees, [text.split() for text in texts])
 
 
 class SentenceReader:
@@ -154,4 +154,4 @@ class SentenceReader:
             if len(read[-1]) > self.limit:
                 text = f"a text of {len(read[-1])} tokens, the ends of sentences among them"
                 refuse_long_text(text, self.limit, _PATH, number)
-        return NewLines(read, first=first_line - 1, words=words)
+        return NewLines(read, words=words)

@@ -1,19 +1,15 @@
-"""Predicted classes and numbers as fairseq's hypotheses, and the ``C-`` lines that its commands print."""
+"""Predicted classes and numbers as fairseq's hypotheses."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import torch
 from fairseq.data import Dictionary
 from torch import Tensor, nn
 
 from tree_fairseq.classification.targets import NumberDictionary
-from tree_fairseq.repairs.compat import print_after
-from tree_fairseq.support.python_versions import zip_equal
-
-_COMMANDS = ("fairseq_cli.generate", "fairseq_cli.interactive")
 
 
 class _Predictor:
@@ -77,25 +73,6 @@ def _hypothesis(tokens: Sequence[int] | Tensor, score: float) -> dict:
     return {"tokens": tokens, "score": score, "positional_scores": scores, "attention": None, "alignment": []}
 
 
-def class_line(number: int, ranked: Sequence[dict], dictionary: Dictionary) -> str:
-    """Writes ``C-<number>``, then for each class, in the order given, a tab, its name, a blank and its probability."""
-    parts = (f"{dictionary[int(hypothesis['tokens'][0])]} {math.exp(hypothesis['score']):.4f}" for hypothesis in ranked)
-    return "\t".join((f"C-{number}", *parts))
-
-
-class ClassLines:
-    """Prints a ``C-`` line after the first ``P-`` line that one of fairseq's commands prints for an example."""
-
-    def __init__(self, dictionary: Dictionary):
-        self.dictionary = dictionary
-        self._waiting: dict[str, str] = {}
-
-    def expect(self, numbers: Iterable[int], hypotheses: Iterable[Sequence[dict]]) -> None:
-        """Prepares the ``C-`` lines of examples, given their numbers and hypotheses."""
-        if print_after(_COMMANDS, self.line_after):
-            for number, ranked in zip_equal(numbers, hypotheses):
-                self._waiting[str(number)] = class_line(number, ranked, self.dictionary)
-
-    def line_after(self, line: str) -> str | None:
-        """Returns, once, the line that belongs after a ``P-`` line; None after other lines."""
-        return self._waiting.pop(line[2:].partition("\t")[0], None) if line.startswith("P-") else None
+def class_probabilities(ranked: Sequence[dict], dictionary: Dictionary) -> dict[str, float]:
+    """Returns the probability of each class, by its name, in the order of the hypotheses."""
+    return {dictionary[int(hypothesis["tokens"][0])]: math.exp(hypothesis["score"]) for hypothesis in ranked}

@@ -101,7 +101,7 @@ class TreeSentenceClassificationTask(ClassificationTask):
     def new_dataset(self, lines) -> TextDataset:
         """Makes a data set without trees."""
         lines = lines if isinstance(lines, NewLines) else NewLines(lines)
-        return TextDataset(lines, lines.lengths, self.src_dict, first_line=lines.first)
+        return TextDataset(lines, lines.lengths, self.src_dict, is_typed=True)
 
     def build_generator(self, models, args, seq_gen_cls=None, extra_gen_cls_kwargs=None, **kwargs):
         """Returns the predictor of classes or numbers."""

@@ -22,7 +22,7 @@ from tree_fairseq.classification.dataset import DocumentDataset, SentenceTreeRea
 from tree_fairseq.classification.folder import CLASS, TASK, TEXT, ClassificationRecord, ExampleFiles, open_split
 from tree_fairseq.classification.metrics import confusion_line
 from tree_fairseq.classification.new_lines import DocumentReader, LineTrees
-from tree_fairseq.classification.prediction import ClassLines, ClassPredictor
+from tree_fairseq.classification.prediction import ClassPredictor, class_probabilities
 from tree_fairseq.classification.targets import ClassNodes
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.text_record import with_folder_model
@@ -73,7 +73,6 @@ class ClassificationTask(ClassTask, TreeTask):
             raise DataFolderError(f"{made_for}, this is --task {self.name}")
         self.src_dict, self.tgt_dict = load_dictionary(self.folder, TEXT), load_dictionary(self.folder, CLASS)
         self.num_classes = len(self.classes)
-        self.class_lines = ClassLines(self.tgt_dict)
 
     @classmethod
     def setup_task(cls, cfg, **kwargs):
@@ -158,22 +157,21 @@ class ClassificationTask(ClassTask, TreeTask):
         """Writes targets ``[B]`` as lines of tokens ``[B, T]``."""
         return torch.stack([target + self.tgt_dict.nspecial, torch.full_like(target, self.tgt_dict.eos())], dim=1)
 
-    def inference_step(self, generator, models, sample, prefix_tokens=None, constraints=None):
-        """Ranks the classes of a batch and prepares the lines that fairseq's commands print of them.
+    def generate(self, generator, models, sample, prefix_tokens=None, constraints=None):
+        """Ranks the classes of a batch. Its targets become lines of tokens, as fairseq's commands print them.
 
-        The targets become lines of tokens, as the commands print them. ``constraints`` carry the numbers of lines, and
-        trees, to a batch that the interactive command rebuilt.
+        ``constraints`` carry trees to a batch that the interactive command rebuilt.
         """
-        carried = dict(constraints or {})
-        numbers = carried.pop("numbers", sample.get("id"))
-        sample["net_input"].update(carried)
-        hypotheses = super().inference_step(generator, models, sample)
-        if numbers is not None and not self.regression:
-            self.class_lines.expect(numbers.tolist(), hypotheses)
+        sample["net_input"].update(constraints or {})
+        hypotheses = super().generate(generator, models, sample)
         target = sample.get("target")
         if target is not None and target.dim() == 1:
             sample["target"] = self.target_tokens(target)
         return hypotheses
+
+    def facts_of(self, hypotheses: list[dict]) -> dict[str, Any]:
+        """Returns the probabilities of all classes, the most probable first."""
+        return {} if self.regression else {"probabilities": class_probabilities(hypotheses, self.tgt_dict)}
 
     def post_validate(self, model, stats, agg) -> None:
         """Logs the confusion matrix of a validation in training, on a line of its own before that of the metrics."""
@@ -284,7 +282,7 @@ class TreeClassificationTask(ClassificationTask):
         if not isinstance(lines, NewLines):
             lines = self.read_lines([self.src_dict.string(tokens) for tokens in lines], lambda line: line)
         reader = SentenceTreeReader(self.read_tree)
-        return DocumentDataset(lines.trees, reader, lines, lines.lengths, self.src_dict, first_line=lines.first)
+        return DocumentDataset(lines.trees, reader, lines, lines.lengths, self.src_dict, is_typed=True)
 
     def build_model(self, cfg, from_checkpoint: bool = False):
         """Builds any model of classes; one that reads no trees never gets them, and never trains on nodes."""

@@ -12,19 +12,14 @@ Models are those of any task and architecture; the page has the views that each 
 from __future__ import annotations
 
 import argparse
-import ast
 import logging
-import os
 import sys
 from pathlib import Path
 from typing import Any
 
-import torch
-from fairseq import checkpoint_utils, options
-
 import tree_fairseq
-from tree_fairseq import hub
-from tree_fairseq.errors import CheckpointError, InputError, TreeFairseqError
+from tree_fairseq.commands.checkpoints import load_models, parse_flags
+from tree_fairseq.errors import InputError, TreeFairseqError
 from tree_fairseq.explorer.comparison import Comparison
 from tree_fairseq.explorer.demo_model import demo_arguments, demo_model
 from tree_fairseq.explorer.document import Document
@@ -40,29 +35,11 @@ logger = logging.getLogger(__name__)
 _OUTPUT = Path("explore.html")
 _SENTENCES, _SENTENCES_SERVED = 200, 20
 _PORT = 8017
-# Flags that say where things are, or are handled here; all others replace options of the checkpoints.
-_NOT_OPTIONS = (
-    "data path task arch user_dir input output nbest_json sorted_output gen_subset buffer_size cpu model_overrides "
-    "num_workers"
-).split()
-
-
-def task_of(path: str | None) -> str:
-    """Reads under which task the first checkpoint of a path was trained; fairseq's default without such a file."""
-    first = None if path is None else path.split(os.pathsep)[0]
-    if first is None or not Path(first).is_file():
-        return "translation"
-    try:
-        return checkpoint_utils.load_checkpoint_to_cpu(first)["cfg"]["task"]["_name"]
-    except (KeyError, TypeError):
-        raise CheckpointError(f"{first} is not a checkpoint of fairseq: it does not say of which task it is") from None
 
 
 def load_system(name: str, path: str, data: str, overrides: dict[str, Any], cpu: bool) -> System:
     """Loads a checkpoint, or an ensemble joined by ``:``, with the folder of its data."""
-    files = [Path(part).absolute() for part in path.split(os.pathsep)]
-    interface = hub.from_pretrained(files[0].parent, os.pathsep.join(map(str, files)), data, **overrides)
-    return System(interface if cpu or not torch.cuda.is_available() else interface.cuda(), name)
+    return System(load_models(path, data, overrides, cpu), name)
 
 
 def explore(args: argparse.Namespace, overrides: dict[str, Any]) -> None:
@@ -100,29 +77,26 @@ def _write(args: argparse.Namespace, document: Document) -> None:
         logger.info("%s: %d sentences, %.1f MB; open it in a browser", output, len(document.sentences), size)
 
 
-def _parser(task: str) -> tuple[argparse.ArgumentParser, set[str]]:
-    """Returns the parser of fairseq's flags and this command's, and the names of this command's own."""
-    parser = options.get_interactive_generation_parser(default_task=task)
+def _add_flags(parser: argparse.ArgumentParser) -> list[str]:
     parser.prog, parser.description = "tree-fairseq explore", __doc__.splitlines()[0]
-    title = (
-        "Explorer (--input FILE reads sentences, one a line, instead of --gen-subset; --output FILE is the page, "
-        f"{_OUTPUT} unless --json or --serve is given)"
-    )
+    title = "Explorer (--input FILE reads sentences, one a line, instead of --gen-subset)"
     add = parser.add_argument_group(title).add_argument
     sentences = f"the first N sentences (default: {_SENTENCES}, with --serve {_SENTENCES_SERVED})"
     served = "serve the page on this machine alone (127.0.0.1), for typed sentences"
+    page = f"the page (default: {_OUTPUT}, unless --json or --serve is given)"
     own = [
         add("--baseline", "--path2", metavar="CHECKPOINT", help="a second system to compare with"),
         add("--baseline-data", metavar="DIR", help="the folder of the second system, if it is another"),
         add("--names", nargs=2, metavar=("NAME", "NAME"), help="of the systems (default: model baseline)"),
         add("--sentences", type=_count, metavar="N", help=sentences),
+        add("--output", type=Path, metavar="FILE", help=page),
         add("--json", type=Path, metavar="FILE", help="write what the page shows as JSON"),
         add("--title", default="tree-fairseq explorer", help="of the page (default: %(default)s)"),
         add("--serve", action="store_true", help=served),
         add("--port", type=int, default=_PORT, help="of --serve; 0 is any free one (default: %(default)s)"),
         add("--demo", action="store_true", help="explore the model that comes with the package"),
     ]
-    return parser, {action.dest for action in own}
+    return [action.dest for action in own]
 
 
 def _count(text: str) -> int:
@@ -145,15 +119,9 @@ def main(arguments: list[str] | None = None) -> int:
             if known.path is not None:
                 raise InputError("--demo is the model that comes with the package; leave out --path, or --demo")
             arguments += demo_arguments()
-            known = early.parse_known_args(arguments)[0]
-        # The flags are those of the checkpoint's task.
-        task = task_of(known.path)
-        parser, own = _parser(task)
-        args = options.parse_args_and_arch(parser, input_args=arguments)
+        args, overrides = parse_flags(_add_flags, arguments)
         _check(args)
-        given = vars(options.parse_args_and_arch(_parser(task)[0], input_args=arguments, suppress_defaults=True))
-        overrides = {name: value for name, value in given.items() if name not in {*own, *_NOT_OPTIONS}}
-        explore(args, {**overrides, **ast.literal_eval(args.model_overrides)})
+        explore(args, overrides)
     except (TreeFairseqError, OSError) as error:
         return failed(error, logger)
     except KeyboardInterrupt:
@@ -168,8 +136,6 @@ def _check(args: argparse.Namespace) -> None:
         demo_model()
     if args.path is None:
         raise InputError("--path CHECKPOINT is missing, the model to explore", hint="--demo explores the package's.")
-    if args.nbest_json is not None:
-        raise InputError("--nbest-json is for hypotheses of fairseq-generate", hint="Give --json FILE.")
     if args.baseline_data is not None and args.baseline is None:
         raise InputError("--baseline-data is the folder of --baseline CHECKPOINT, which is missing")
     for path in (args.output, args.json):

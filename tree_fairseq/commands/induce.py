@@ -94,6 +94,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = options.get_interactive_generation_parser()
     parser.prog, parser.description = "tree-fairseq induce", __doc__.splitlines()[0]
     add = parser.add_argument_group("Induced trees (--input FILE reads raw text instead of --gen-subset)").add_argument
+    add("--output", type=Path, metavar="FILE", help="where to write the trees (default: standard output)")
     add("--gold", type=Path, metavar="FILE", help="bracketed gold trees of the sentences, for F1")
     add("--gold-words", action="store_true", help="read the words of --gold instead of --gen-subset")
     add("--scores", type=Path, metavar="FILE", help="also write the scores as JSON")
@@ -102,8 +103,6 @@ def main(arguments: list[str] | None = None) -> int:
     args = options.parse_args_and_arch(parser, input_args=arguments)
     if args.path is None:
         parser.error("--path CHECKPOINT is missing")
-    if args.nbest_json is not None:
-        parser.error("--nbest-json is for hypotheses of fairseq-generate; --output FILE takes the trees, one a line")
     if args.gold is None and (args.gold_words or args.scores is not None):
         parser.error("--gold-words and --scores need --gold")
     for path in (args.output, args.scores):

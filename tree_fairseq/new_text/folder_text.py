@@ -19,8 +19,6 @@ from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.text_record import SideText, load_text_record
 from tree_fairseq.parsing.input_lines import unescape_entities
 from tree_fairseq.parsing.pieces import SubwordModel, join_line, load_subword_model, marks_of
-from tree_fairseq.repairs.compat import wrap
-from tree_fairseq.tasks.unknown_tokens import count_typed
 
 logger = logging.getLogger(__name__)
 
@@ -105,43 +103,25 @@ def folder_text(task: FairseqTask) -> Optional[FolderText]:
     return FolderText(folder, record.sides.get(source, SideText()), record.sides.get(target, SideText()))
 
 
-def prepare_new_text() -> None:
-    """Makes fairseq's tasks use the tokeniser and the subwords of their folder; a second call does nothing."""
-    wrap(FairseqTask, "build_tokenizer", _with_folder("tokenizer", "--tokenizer", FolderText.tokenizer))
-    wrap(FairseqTask, "build_bpe", _with_folder("bpe", "--bpe", FolderText.subwords))
-    wrap(FairseqTask, "get_interactive_tokens_and_lengths", _counting)
+def with_folder_tokenizer(build_tokenizer: Callable) -> Callable:
+    """Wraps ``FairseqTask.build_tokenizer``: without ``--tokenizer`` it builds that of the folder."""
+    return _with_folder(build_tokenizer, "tokenizer", FolderText.tokenizer)
 
 
-def _with_folder(option: str, flag: str, own: Callable[[FolderText], Any]) -> Callable[[Callable], Callable]:
-    def build_from(stock: Callable) -> Callable:
-        def build(self: FairseqTask, args: Any) -> Any:
-            given, text = stock(self, args), folder_text(self)
-            if text is None:
-                return given
-            found = own(text)
-            if given is not None and found is not None:
-                name = getattr(args, "_name", None) or getattr(args, option, None)
-                logger.info("%s %s replaces what %s/tree.json says of its text", flag, name, text.folder)
-            return found if given is None else given
-
-        return build
-
-    return build_from
+def with_folder_subwords(build_bpe: Callable) -> Callable:
+    """Wraps ``FairseqTask.build_bpe``: without ``--bpe`` it builds the model of subwords of the folder."""
+    return _with_folder(build_bpe, "bpe", FolderText.subwords)
 
 
-def _counting(stock: Callable) -> Callable:
-    """Counts the unknown tokens of new lines, for tasks that read them as sequences."""
+def _with_folder(stock: Callable, option: str, own: Callable[[FolderText], Any]) -> Callable:
+    def build(self: FairseqTask, args: Any) -> Any:
+        given, text = stock(self, args), folder_text(self)
+        if text is None:
+            return given
+        found = own(text)
+        if given is not None and found is not None:
+            name = getattr(args, "_name", None) or getattr(args, option, None)
+            logger.info("--%s %s replaces what %s/tree.json says of its text", option, name, text.folder)
+        return found if given is None else given
 
-    def get_interactive_tokens_and_lengths(self: FairseqTask, lines: list[str], encode_fn: Callable[[str], str]):
-        encoded: list[str] = []
-
-        def encode(line: str) -> str:
-            encoded.append(encode_fn(line))
-            return encoded[-1]
-
-        tokens = stock(self, lines, encode)
-        if self.source_dictionary is not None:
-            count_typed(self, [line.split() for line in encoded])
-        return tokens
-
-    return get_interactive_tokens_and_lengths
+    return build

@@ -206,6 +206,39 @@ REPAIRS = (
         "test_a_task_without_its_trees_is_refused_before_anything_is_written",
         wrapper="preprocessing.hook:preprocess_trees",
     ),
+    # New text
+    Repair(
+        target="fairseq.tasks.fairseq_task.FairseqTask.build_tokenizer",
+        wrong="What is typed is not tokenised as the text of the folder was, unless the user repeats the flags.",
+        versions=_FAIRSEQ,
+        remove_when="fairseq stores the tokeniser with the dictionaries",
+        test="tests/end_to_end/test_subwords.py::test_tasks_of_fairseq_read_raw_text_too",
+        wrapper="new_text.folder_text:with_folder_tokenizer",
+    ),
+    Repair(
+        target="fairseq.tasks.fairseq_task.FairseqTask.build_bpe",
+        wrong="What is typed is not split into the subwords of the folder, unless the user repeats the flags.",
+        versions=_FAIRSEQ,
+        remove_when="fairseq stores the model of subwords with the dictionaries",
+        test="tests/end_to_end/test_subwords.py::test_tasks_of_fairseq_read_raw_text_too",
+        wrapper="new_text.folder_text:with_folder_subwords",
+    ),
+    Repair(
+        target="fairseq_cli.interactive.buffered_read",
+        wrong="A byte that is not UTF-8 ends fairseq-interactive, and a carriage return inside a line ends the line.",
+        versions=_FAIRSEQ,
+        remove_when="fairseq reads lines of bytes",
+        test="tests/faults/test_35_faulty_lines.py::test_a_faulty_line_among_good_ones",
+        wrapper="new_text.faulty_lines:with_any_bytes",
+    ),
+    Repair(
+        target="fairseq_cli.interactive.make_batches",
+        wrong="A line that cannot be parsed, or is too long, ends fairseq-interactive, and the other lines are lost.",
+        versions=_FAIRSEQ,
+        remove_when="fairseq translates the other lines",
+        test="tests/faults/test_35_faulty_lines.py::test_faulty_lines_in_every_place",
+        wrapper="new_text.faulty_lines:with_faulty_lines",
+    ),
 )
 """All repairs, in the order in which they are applied."""
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from tree_fairseq.errors import ScoringError
-from tree_fairseq.tree_insertion import INVALID, UNFINISHED
+from tree_fairseq.tree_insertion import INVALID
 from tree_fairseq.trees.text import read_lines
 
 logger = logging.getLogger(__name__)
@@ -37,12 +37,12 @@ class Outputs:
 def read_outputs(path: str | Path) -> Outputs:
     """Reads the lines of fairseq-generate, which are in batch order.
 
-    They are ``H-<id><TAB>score<TAB>text`` and ``D-`` likewise, ``S-<id><TAB>text``, ``I-<id><TAB>steps`` and
-    ``U-<id><TAB>marks``. With ``--nbest`` the first hypothesis of an id is the best. Raises ScoringError if a line is
-    malformed.
+    They are ``H-<id><TAB>score<TAB>text`` and ``D-`` likewise, ``S-<id><TAB>text``, and ``I-<id><TAB>steps``, or
+    ``I-<id><TAB>steps marks``. With ``--nbest`` the first hypothesis of an id is the best. Raises ScoringError if a
+    line is malformed.
     """
     outputs = Outputs()
-    widths = {"H-": 2, "D-": 2, "I-": 1, UNFINISHED: 1}
+    widths = {"H-": 2, "D-": 2, "I-": 1}
     for number, line in enumerate(read_lines(path), 1):
         outputs.finished |= line.startswith("Generate ")
         kind, (identifier, *values) = line[:2], line[2:].split("\t")
@@ -50,17 +50,18 @@ def read_outputs(path: str | Path) -> Outputs:
             outputs.sources.add(int(identifier))
         if kind not in widths:
             continue
-        is_count = kind != "I-" or values[:1] and values[0].isdecimal()
+        is_count = kind != "I-" or values and values[0].split(" ")[0].isdecimal()
         if not identifier.isdecimal() or len(values) != widths[kind] or not is_count:
             raise ScoringError(f"{path}:{number}: not an {kind} line of fairseq-generate")
         if kind == "H-":
             outputs.best.setdefault(int(identifier), values[1])
         elif kind == "D-":
             outputs.detokenized.setdefault(int(identifier), values[1])
-        elif kind == "I-":
-            outputs.steps.setdefault(int(identifier), int(values[0]))
-        else:
-            outputs.unfinished.setdefault(int(identifier), set(values[0].split()))
+        elif int(identifier) not in outputs.steps:
+            steps, *marks = values[0].split(" ")
+            outputs.steps[int(identifier)] = int(steps)
+            if marks:
+                outputs.unfinished[int(identifier)] = set(marks)
     return outputs
 
 

@@ -130,20 +130,12 @@ class NewLines(list):
     """Token tensors ``[N]`` int64 of new lines, and their trees; None without trees, or if the tokens are the trees.
 
     fairseq's interactive command passes the list of token tensors from one method of the task to another and only
-    reads its items, so the trees travel with the list; ``first`` is the number of the first line, from 0, and ``words``
-    are the tokens of each line as they were written.
+    reads its items, so the trees travel with the list. ``words`` are the tokens of each line as they were written.
     """
 
-    def __init__(
-        self,
-        tokens: Sequence[Tensor],
-        trees: Sequence | None = None,
-        first: int = 0,
-        words: Sequence[Sequence[str]] = (),
-    ):
+    def __init__(self, tokens: Sequence[Tensor], trees: Sequence | None = None, words: Sequence[Sequence[str]] = ()):
         super().__init__(tokens)
         self.trees = trees
-        self.first = first
         self.words = words
 
     @property

@@ -161,7 +161,7 @@ class TranslationWithTreesTask(TreeTask, TranslationTask):
 
     # Generation
 
-    def inference_step(self, generator, models, sample, prefix_tokens=None, constraints=None):
+    def generate(self, generator, models, sample, prefix_tokens=None, constraints=None):
         """Generates; puts trees back into a batch that the interactive command rebuilt from tokens and constraints."""
         net_input = dict(sample["net_input"])
         if isinstance(generator, SequenceGenerator):
@@ -173,7 +173,7 @@ class TranslationWithTreesTask(TreeTask, TranslationTask):
         elif self.source_side.symbols is not None and "source_symbol_tree" not in net_input:
             net_input["source_symbol_tree"] = collate_symbol_trees(net_input["src_tokens"], self.source_side.symbols)
         sample = {**sample, "net_input": net_input}
-        return super().inference_step(generator, models, sample, prefix_tokens=prefix_tokens, constraints=constraints)
+        return super().generate(generator, models, sample, prefix_tokens=prefix_tokens, constraints=constraints)
 
 
 @dataclass

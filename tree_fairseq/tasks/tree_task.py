@@ -1,7 +1,10 @@
-"""The base class of all tasks: trees in batches, facts in checkpoints, resumed runs, half precision on CPUs."""
+"""Bases of tasks: trees in batches, facts in checkpoints, resumed runs, half precision on CPUs, validation."""
 
 import contextlib
+import json
 import logging
+import math
+from argparse import Namespace
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +13,7 @@ from typing import Any
 import torch
 from fairseq import utils
 from fairseq.dataclass import FairseqDataclass
+from fairseq.logging import metrics
 from fairseq.models import FairseqEncoderDecoderModel
 from fairseq.tasks import FairseqTask
 from torch import nn
@@ -75,6 +79,12 @@ def _differences(theirs: dict, ours: dict, side: str = "") -> Iterator[tuple[str
             yield from _differences(their_value or {}, our_value or {}, f" of the {name}")
         elif their_value != our_value and (side or (name in theirs and name in ours)):
             yield _FACT_NAMES.get(name, name) + side, their_value, our_value
+
+
+def empty_hypothesis() -> dict[str, Any]:
+    """Returns the hypothesis of a line that cannot be read: no token, and a probability of zero."""
+    none = torch.zeros(0)
+    return {"tokens": none.long(), "score": -math.inf, "positional_scores": none, "attention": None, "alignment": []}
 
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
@@ -163,6 +173,25 @@ class TreeTask(FairseqTask):
         facts = self.checkpoint_facts()
         super().load_state_dict({name: value for name, value in state_dict.items() if name not in facts})
 
+    # Generation
+
+    def inference_step(self, generator, models, sample, prefix_tokens=None, constraints=None):
+        """Returns the hypotheses of a batch (:meth:`generate`); of a batch without tokens, empty ones."""
+        tokens = sample["net_input"]["src_tokens"]
+        if not tokens.size(1):  # lines that cannot be read
+            return [[empty_hypothesis()] for _ in tokens]
+        return self.generate(generator, models, sample, prefix_tokens=prefix_tokens, constraints=constraints)
+
+    def generate(self, generator, models, sample, prefix_tokens=None, constraints=None) -> list[list[dict]]:
+        """Generates the hypotheses of each sentence of a batch, the best first."""
+        return super().inference_step(generator, models, sample, prefix_tokens=prefix_tokens, constraints=constraints)
+
+    def facts_of(self, hypotheses: list[dict]) -> dict[str, Any]:
+        """Returns what ``tree-fairseq translate`` writes about a sentence beside its hypotheses."""
+        return {}
+
+    # Training
+
     def train_step(self, sample, model, criterion, optimizer, update_num, ignore_grad=False):
         """The stock step, which asks no device for padding; ``--cpu-autocast`` has a forward pass in bfloat16."""
         tokens = sample.get("net_input", {}).get("src_tokens")
@@ -183,3 +212,50 @@ class TreeTask(FairseqTask):
                 return criterion(*args, **kwargs)
 
         return in_half_precision
+
+
+@dataclass
+class ValidationAccuracyConfig(FairseqDataclass):
+    """Options of validating by generating."""
+
+    eval_accuracy: bool = option(
+        False, "validate by generating, and report as accuracy the share of targets that are generated exactly"
+    )
+    eval_accuracy_args: str = option(
+        '{"beam": 1}', "how to generate when validating, as JSON: options of fairseq-generate"
+    )
+
+
+class ValidationAccuracyTask(FairseqTask):
+    """The part of a task that validates by generating; comes before fairseq's own task among the bases of a class."""
+
+    cfg: ValidationAccuracyConfig
+
+    def build_model(self, cfg, from_checkpoint: bool = False):
+        """Builds any architecture, and with ``--eval-accuracy`` the generator that validates it."""
+        model = super().build_model(cfg, from_checkpoint)
+        if self.cfg.eval_accuracy:
+            options = Namespace(**json.loads(self.cfg.eval_accuracy_args))
+            self.validation_generator = self.build_generator([model], options)
+        return model
+
+    def valid_step(self, sample, model, criterion):
+        """The stock step; with ``--eval-accuracy`` it also counts the targets that are generated exactly."""
+        loss, sample_size, logging_output = super().valid_step(sample, model, criterion)
+        if self.cfg.eval_accuracy:
+            hypotheses = self.inference_step(self.validation_generator, [model], sample)
+            logging_output["_accurate"] = self.count_accurate(sample, hypotheses)
+            logging_output["_generated"] = len(sample["target"])
+        return loss, sample_size, logging_output
+
+    def count_accurate(self, sample: dict, hypotheses: list[list[dict]]) -> int:
+        """Counts the targets of a batch that are generated exactly; hypotheses come best first, if there are any."""
+        raise NotImplementedError
+
+    def reduce_metrics(self, logging_outputs, criterion):
+        """The stock metrics, and ``accuracy`` in percent with ``--eval-accuracy``."""
+        super().reduce_metrics(logging_outputs, criterion)
+        total = sum(int(output.get("_generated", 0)) for output in logging_outputs)
+        if self.cfg.eval_accuracy and total:
+            accurate = sum(int(output.get("_accurate", 0)) for output in logging_outputs)
+            metrics.log_scalar("accuracy", 100 * accurate / total, total, round=2)

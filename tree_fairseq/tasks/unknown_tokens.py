@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from fairseq.data import Dictionary
@@ -35,7 +34,7 @@ def count_typed(task: Any, lines: Sequence[Sequence[str]]) -> None:
     """
     dictionary = task.source_dictionary
     counts: dict[str, Counter[str]] = task.__dict__.setdefault("typed_tokens", {"all": Counter(), "unknown": Counter()})
-    if "warned" in counts:
+    if "warned" in counts or dictionary is None:
         return
     for line in lines:
         counts["all"].update(line)
@@ -51,20 +50,6 @@ def count_typed(task: Any, lines: Sequence[Sequence[str]]) -> None:
         ", ".join(token for token, _ in counts["unknown"].most_common(_SHOWN)),
         *cause,
     )
-
-
-@contextlib.contextmanager
-def uncounted(task: Any) -> Iterator[None]:
-    """Lets lines be read that do not count, because they will be read again, while the ``with`` block runs."""
-    before = task.__dict__.get("typed_tokens")
-    task.typed_tokens = {"warned": Counter()}
-    try:
-        yield
-    finally:
-        if before is None:
-            del task.typed_tokens
-        else:
-            task.typed_tokens = before
 
 
 def likely_cause(unknown: Counter[str], tokens: Counter[str], dictionary: Dictionary) -> Cause:

@@ -3,7 +3,7 @@
 import itertools
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Callable, Optional
+from typing import Any, Optional
 
 from fairseq import utils
 from fairseq.models import FairseqEncoderDecoderModel
@@ -20,11 +20,10 @@ from tree_fairseq.errors import (
     SymbolTreeError,
 )
 from tree_fairseq.nn.modalities import CONSTITUENCY, SEQUENCE, SYMBOLS
-from tree_fairseq.repairs.compat import print_after
 from tree_fairseq.support.options import given_flags, refuse_flags
-from tree_fairseq.tasks.generating import ValidationAccuracyTask, print_brackets
 from tree_fairseq.tasks.translation import TranslationWithTreesTask
-from tree_fairseq.tree_insertion import INVALID, PARTIAL, UNFINISHED
+from tree_fairseq.tasks.tree_task import ValidationAccuracyTask
+from tree_fairseq.tree_insertion import INVALID, PARTIAL
 from tree_fairseq.tree_insertion.criterion import SlotKlDivergence
 from tree_fairseq.tree_insertion.dataset import (
     BracketedTargetDataset,
@@ -47,8 +46,6 @@ from tree_fairseq.tree_insertion.task_options import DEFAULT_LIMITS, TreeInserti
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.symbols import exact_matches
 from tree_fairseq.trees.tree import Tree
-
-_COMMAND = "fairseq_cli.generate"
 
 _DATASETS = {
     Decoding.TREE_INSERTION: TreeInsertionDataset,
@@ -83,7 +80,6 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
     decoding = Decoding.TREE_INSERTION
     sequences = None
     target_limit: Optional[TargetLimit] = None
-    _prints_unfinished = False
 
     def __init__(self, cfg: TreeInsertionConfig, src_dict, tgt_dict):
         folder = Path(utils.split_paths(cfg.data)[0])
@@ -98,8 +94,6 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
         super().__init__(cfg, src_dict, tgt_dict)
         self.sampler = sampler_of(cfg, self.insertion)
         check_samples(cfg)
-        # The words about the best hypotheses of sentences, by their ids, until they are printed.
-        self._unfinished: dict[int, str] = {}
         # Numbers the traces of sentences that have no ids.
         self._trace_numbers = itertools.count()
 
@@ -181,16 +175,10 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
 
     # Generation
 
-    def get_interactive_tokens_and_lengths(self, lines: list[str], encode_fn: Callable[[str], str]):
-        """Encodes new text; ``fairseq-interactive`` prints trees in brackets, too, as ``B-`` lines."""
-        print_brackets(self.target_dictionary)
-        return super().get_interactive_tokens_and_lengths(lines, encode_fn)
-
     def build_generator(self, models, args, seq_gen_cls=None, extra_gen_cls_kwargs=None, **kwargs):
         """Builds the generator of models of trees; fairseq's for others.
 
-        ``fairseq-generate`` then prints the number of steps as ``I-`` lines, as with ``--print-step``, and ``U-`` lines
-        (:mod:`tree_fairseq.tree_insertion`).
+        ``fairseq-generate`` then prints ``I-`` lines (:mod:`tree_fairseq.tree_insertion`), as with ``--print-step``.
         """
         kinds = {_decoding_of(model) for model in models}
         if seq_gen_cls is not None or kinds == {None}:
@@ -211,7 +199,6 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
         refuse_flags(refused, "insertions" if inserts_nodes else "sequences of trees", StructuralSearchError)
         # fairseq-generate looks at its arguments again after this.
         args.print_step = True
-        self._prints_unfinished = print_after([_COMMAND], self._unfinished_line)
         if decoding == Decoding.LEFT_TO_RIGHT:
             return super().build_generator(models, args, LeftToRightGenerator, extra_gen_cls_kwargs, **kwargs)
         limits, normalize_scores = self._limits(models), not getattr(args, "unnormalized", False)
@@ -239,11 +226,11 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
         most = min([nodes, *((length + 2) // 3 - 1 for length in lengths)])
         return InsertionLimits(self.cfg.max_insertion_steps, most)
 
-    def inference_step(self, generator, models, sample, prefix_tokens=None, constraints=None):
-        """Generates; with ``--insertion-trace`` it also writes the steps of each tree."""
-        found = super().inference_step(generator, models, sample, prefix_tokens=prefix_tokens, constraints=constraints)
-        if self._prints_unfinished and "id" in sample:
-            self._remember_unfinished(sample["id"].tolist(), found)
+    def generate(self, generator, models, sample, prefix_tokens=None, constraints=None):
+        """Generates; marks outputs that are not complete trees; with ``--insertion-trace`` it writes all steps."""
+        found = super().generate(generator, models, sample, prefix_tokens=prefix_tokens, constraints=constraints)
+        for best, *_ in filter(None, found):
+            self._mark_unfinished(best)
         if self.cfg.insertion_trace is not None and isinstance(generator, InsertionGenerator):
             self._write_traces(sample, found)
         return found
@@ -263,19 +250,11 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
         # The sequence keeps the root that decoding begins with if that has no child or several.
         return None if tree.label == ROOT_LABEL else tree
 
-    def _remember_unfinished(self, ids: list[int], found: list[list[dict]]) -> None:
-        for number, ranked in zip(ids, found):
-            if ranked:
-                is_partial, is_invalid = not ranked[0].get("is_complete", True), self.tree_of(ranked[0]) is None
-                if words := [PARTIAL] * is_partial + [INVALID] * is_invalid:
-                    self._unfinished[number] = " ".join(words)
-
-    def _unfinished_line(self, line: str) -> Optional[str]:
-        """Returns the ``U-`` line that belongs after an ``H-`` line, if any."""
-        number = line.partition("\t")[0].removeprefix("H-")
-        if not line.startswith("H-") or not number.isdecimal() or int(number) not in self._unfinished:
-            return None
-        return f"{UNFINISHED}{number}\t{self._unfinished.pop(int(number))}"
+    def _mark_unfinished(self, hypothesis: dict) -> None:
+        """Adds marks to the number of steps, as fairseq-generate prints it."""
+        is_partial, is_invalid = not hypothesis.get("is_complete", True), self.tree_of(hypothesis) is None
+        marks = [PARTIAL] * is_partial + [INVALID] * is_invalid
+        hypothesis["steps"] = " ".join([str(hypothesis["steps"]), *marks])
 
     def _write_traces(self, sample: dict, found: list[list[dict]]) -> None:
         ids = sample["id"].tolist() if "id" in sample else self._trace_numbers

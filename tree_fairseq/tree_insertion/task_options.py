@@ -9,8 +9,8 @@ from omegaconf import II
 
 from tree_fairseq.errors import InputError, MissingTreesError
 from tree_fairseq.support.options import option
-from tree_fairseq.tasks.generating import ValidationAccuracyConfig
 from tree_fairseq.tasks.translation import TranslationWithTreesConfig
+from tree_fairseq.tasks.tree_task import ValidationAccuracyConfig
 from tree_fairseq.tree_insertion.dataset import PartialTreeSampler, TargetDistribution
 from tree_fairseq.tree_insertion.folder import ORACLES, InsertionRecord
 from tree_fairseq.tree_insertion.parallel_search import InsertionLimits

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Callable
 
 from fairseq import utils
 from fairseq.dataclass import ChoiceEnum
@@ -12,8 +11,8 @@ from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary, load_gramm
 from tree_fairseq.errors import DataFolderError, MissingTreesError
 from tree_fairseq.nn.modalities import CONSTITUENCY, SEQUENCE, SYMBOLS
 from tree_fairseq.support.options import option
-from tree_fairseq.tasks.generating import ValidationAccuracyConfig, ValidationAccuracyTask, print_brackets
 from tree_fairseq.tasks.translation import TranslationWithTreesConfig, TranslationWithTreesTask
+from tree_fairseq.tasks.tree_task import ValidationAccuracyConfig, ValidationAccuracyTask
 from tree_fairseq.tree_positional.search import StructuralGenerator
 
 
@@ -47,12 +46,6 @@ class StructuralTranslationTask(ValidationAccuracyTask, TranslationWithTreesTask
                 f"neither {cfg.source_lang} nor {cfg.target_lang} is symbol trees in {utils.split_paths(cfg.data)[0]}: "
                 "preprocess with --source-modality tree or --target-modality tree, or train with another task"
             )
-
-    def get_interactive_tokens_and_lengths(self, lines: list[str], encode_fn: Callable[[str], str]):
-        """Encodes new lines; ``fairseq-interactive`` then also prints trees in brackets, as ``B-`` lines."""
-        if self.target_side.modality == SYMBOLS:
-            print_brackets(self.target_dictionary)
-        return super().get_interactive_tokens_and_lengths(lines, encode_fn)
 
     def build_generator(self, models, args, seq_gen_cls=None, extra_gen_cls_kwargs=None, **kwargs):
         """Builds fairseq's generator, or for a tree target the structural search."""

@@ -1,0 +1,159 @@
+"""New lines that cannot be read: each costs its own hypothesis, and the others come out as if it were not there.
+
+``tree-fairseq translate`` reads with :func:`read_with_care`. So does ``fairseq-interactive`` under the tasks of this
+package, through two functions that take the places of its own.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any, Callable, Optional, TypeVar
+
+import torch
+
+from tree_fairseq.errors import InputError, LeafMismatchError, LongSentenceError
+from tree_fairseq.tasks.pair_dataset import InputLines
+from tree_fairseq.tasks.tree_task import TreeTask
+from tree_fairseq.tasks.unknown_tokens import count_typed
+from tree_fairseq.trees.text import decode_line
+
+Read = TypeVar("Read")
+
+# What a tokeniser, a parser or a reader of trees raises about a line.
+_FAULTS = (InputError, LeafMismatchError, RecursionError, UnicodeError)
+_UNDECODED = "surrogateescape"  # keeps bytes that are not UTF-8, so that a line with them can be named later
+
+
+def read_with_care(
+    read: Callable[[InputLines], Read], lines: InputLines, path: str, stops: bool = False
+) -> tuple[Optional[Read], list[int]]:
+    """Reads all lines that can be read at once. For each other line there is a sentence on standard error.
+
+    Args:
+        read: reads lines, and raises an error if one of them is faulty
+        lines: without line ends; see :func:`read_buffers`
+        path: of the text, for messages
+        stops: whether the first faulty line ends the command with its error
+
+    Returns:
+        What was read, None if all lines are faulty, and the places of the readable lines among all
+    """
+    faulty: set[int] = set()
+
+    def report(place: int, error: Exception) -> None:
+        problem = _with_place(error, path, lines.first_line + place)
+        if stops:
+            raise problem from None
+        faulty.add(place)
+        sys.stderr.write(f"{str(problem).removesuffix('.')}. The hypothesis of this line is empty.\n")
+
+    def read_some(places: Sequence[int]) -> Read:
+        return read(InputLines([lines[place] for place in places], lines.first_line + places[0]))
+
+    def find_faults(places: Sequence[int]) -> None:
+        try:
+            read_some(places)
+        except Exception as error:
+            if not _is_fault(error):
+                raise
+            if len(places) == 1:
+                report(places[0], error)
+                return
+            middle = len(places) // 2
+            find_faults(places[:middle])
+            find_faults(places[middle:])
+
+    for place, line in enumerate(lines):
+        try:
+            decode_line(line.encode("utf-8", _UNDECODED), path, lines.first_line + place)
+        except InputError as error:
+            report(place, error)
+    places = [place for place in range(len(lines)) if place not in faulty]
+    try:
+        return (read_some(places), places) if places else (None, [])
+    except Exception as error:
+        if not _is_fault(error):
+            raise
+    # Only the message about a line that is read alone has the right number.
+    find_faults(places)
+    places = [place for place in places if place not in faulty]
+    return (read_some(places), places) if places else (None, [])
+
+
+def _is_fault(error: Exception) -> bool:
+    return isinstance(error, _FAULTS) or _is_about_length(error)
+
+
+def _with_place(error: Exception, path: str, number: int) -> Exception:
+    if isinstance(error, InputError):
+        return error.at(path, number)
+    if isinstance(error, LeafMismatchError):  # its message names the line
+        return error
+    if _is_about_length(error):
+        hint = "Give a shorter line, or a greater --max-tokens."
+        return LongSentenceError(
+            "the line is longer than the model reads, or --max-tokens allows", path, number, hint=hint
+        )
+    return InputError(f"the line cannot be read ({type(error).__name__}: {error})", path, number)
+
+
+def _is_about_length(error: Exception) -> bool:
+    """Whether fairseq raised an error because a line is longer than the model reads, or than a batch."""
+    return type(error) is Exception or isinstance(error, AssertionError) and "max_tokens" in str(error)
+
+
+# fairseq-interactive
+
+
+def read_buffers(path: str, buffer_size: int) -> Iterator[InputLines]:
+    """Yields ``buffer_size`` lines at a time of a text, or of standard input (``-``), whatever their bytes are."""
+    first, raw_lines = 1, _raw_lines(path)
+    while buffer := list(itertools.islice(raw_lines, max(buffer_size, 1))):
+        yield InputLines([raw.decode("utf-8", _UNDECODED).strip() for raw in buffer], first)
+        first += len(buffer)
+
+
+def _raw_lines(path: str) -> Iterator[bytes]:
+    if path != "-":
+        with open(path, "rb") as file:
+            yield from file
+    elif hasattr(sys.stdin, "buffer"):
+        yield from iter(sys.stdin.buffer.readline, b"")
+    else:
+        yield from (line.encode("utf-8", _UNDECODED) for line in sys.stdin)
+
+
+def with_any_bytes(buffered_read: Callable) -> Callable:
+    """Returns what takes the place of fairseq's ``buffered_read``, which ends at a byte that is not UTF-8."""
+    return lambda path, buffer_size: read_buffers(path, buffer_size)
+
+
+def with_faulty_lines(make_batches: Callable) -> Callable:
+    """Wraps fairseq's ``make_batches``: tasks of this package also get a batch of the faulty lines, without tokens.
+
+    They answer it with empty hypotheses (:meth:`TreeTask.inference_step`). Tasks of fairseq end at a faulty line.
+    """
+
+    def make_batches_with_care(lines, cfg, task, max_positions, encode_fn) -> Iterator:
+        def read(readable: InputLines) -> list:
+            return list(make_batches(readable, cfg, task, max_positions, encode_fn))
+
+        path = "input" if cfg.interactive.input == "-" else cfg.interactive.input
+        is_stock = not isinstance(task, TreeTask)
+        batches, places = read_with_care(read, lines, path, stops=is_stock)
+        if is_stock:  # tasks of this package count themselves
+            count_typed(task, [encode_fn(line).split() for line in lines])
+        for batch in batches or ():
+            yield batch._replace(ids=torch.tensor(places)[batch.ids])
+        if faulty := sorted(set(range(len(lines))).difference(places)):
+            yield _batch_without_tokens(make_batches, faulty, bool(cfg.generation.constraints))
+
+    return make_batches_with_care
+
+
+def _batch_without_tokens(make_batches: Callable, ids: list[int], has_constraints: bool) -> Any:
+    tokens = torch.zeros(len(ids), 0, dtype=torch.int64)
+    constraints = tokens.new_zeros(len(ids), 1) if has_constraints else None
+    return sys.modules[make_batches.__module__].Batch(torch.tensor(ids), tokens, tokens.sum(1), constraints)
