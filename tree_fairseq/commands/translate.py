@@ -26,8 +26,7 @@ import tree_fairseq
 from tree_fairseq.commands.checkpoints import load_models, parse_flags
 from tree_fairseq.errors import InputError, TreeFairseqError
 from tree_fairseq.new_text.faulty_lines import read_buffers, read_with_care
-from tree_fairseq.new_text.source_trees import stored_tree, typed_trees
-from tree_fairseq.new_text.translations import Sentence, Translator
+from tree_fairseq.new_text.translations import Sentence, Translator, stored_tree, typed_trees
 from tree_fairseq.support.error_reports import failed
 from tree_fairseq.support.files import atomic_file
 from tree_fairseq.support.options import given_flags, refuse_flags
