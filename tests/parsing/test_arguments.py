@@ -79,7 +79,13 @@ def test_a_limit_may_be_a_share_of_sentences():
 
 @pytest.mark.parametrize(
     "flags",
-    [["--max-parse-failures", "some"], ["--tree-ssplit", "yes"], ["--on-parse-error", "skip"], ["--tree-noise", "1.5"]],
+    [
+        ["--max-parse-failures", "some"],
+        ["--tree-ssplit", "yes"],
+        ["--on-parse-error", "skip"],
+        ["--tree-noise", "1.5"],
+        ["--tree-noise", "nan"],
+    ],
 )
 def test_impossible_values_are_refused(flags):
     with pytest.raises(SystemExit):

@@ -46,6 +46,7 @@ def benepar_model(request, tmp_path, monkeypatch):
     path = tmp_path / "model.pt"
     if request.param == "stand-in":
         monkeypatch.setitem(sys.modules, "benepar", StandInBenepar())
+        monkeypatch.setattr("importlib.metadata.version", lambda name: "0.2.0")
         path.write_text("weights")
         return path
     return save_benepar_model(path)

@@ -8,9 +8,8 @@ import shlex
 import pytest
 
 from tree_fairseq.errors import LanguageWithoutParserError, ParserUnavailableError
-from tree_fairseq.parsing.model_files import models_digest
 from tree_fairseq.parsing.parsers import ParserOptions
-from tree_fairseq.parsing.stanza_models import download_command, find_models, normal_language
+from tree_fairseq.parsing.stanza_models import download_command, find_models, models_digest, normal_language
 
 RESOURCES = {
     "en": {

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.end_to_end.fixtures import preprocess
 from tests.end_to_end.tiny_corpus import make_pairs, write_corpus
 from tests.parsing.fake_parsers import ToyParser
@@ -71,12 +69,6 @@ def test_noise_is_for_words_and_comes_after_the_cache(bpe_codes):
         pieces = plain._model.split(forest_leaves(line.forest))
         assert before.forest == split_words(line.forest, pieces)
         assert after.forest == split_words(degrade(line.forest, 0.5, 0), pieces)
-
-
-@pytest.mark.parametrize("noise", [-0.1, 1.1, float("nan")])
-def test_other_shares_are_refused(noise):
-    with pytest.raises(ValueError, match="noise is a share from 0 to 1"):
-        ParserOptions(noise=noise)
 
 
 def trees_of(folder) -> dict[str, bytes]:

@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -36,10 +37,6 @@ def fail(parser):
     raise KeyError("nonsense")
 
 
-def add(first: int, second: int = 0) -> int:
-    return first + second
-
-
 def double(number: int) -> int:
     """Doubles a number; later tasks finish sooner."""
     time.sleep(0.05 if number % 4 == 0 else 0)
@@ -67,18 +64,18 @@ def die_at(number: int, other: int) -> int:
     return other
 
 
-def die_soon() -> None:
-    time.sleep(0.3)
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
 def leave(number: int) -> None:
     os._exit(number)
 
 
-def sleep_long(path: str) -> None:
-    with open(path, "w") as file:
-        file.write(str(os.getpid()))
+def kill_command(task: tuple[Path, int]) -> None:
+    """Kills the command when both of its processes are at work, and goes on."""
+    folder, number = task
+    (folder / f"{number}").write_text(str(os.getpid()))
+    while len(list(folder.iterdir())) < 2:
+        time.sleep(0.02)
+    if number == 0:
+        os.kill(os.getppid(), signal.SIGKILL)
     time.sleep(600)
 
 
@@ -93,12 +90,12 @@ def raise_stubborn(number: int) -> None:
     raise Stubborn(f"number {number}")
 
 
-def make_local():
+def make_local(number: int):
     return lambda: None
 
 
-def big(size: int) -> bytes:
-    return bytes(size)
+def identical(task: bytes) -> bytes:
+    return task
 
 
 class TestForked:
@@ -136,15 +133,6 @@ class TestForked:
                 break
             assert list(pool.map(double, range(4), "doubled")) == [0, 2, 4, 6]
 
-    def test_submitted_calls_return_results_and_exceptions(self):
-        with ProcessPool(2) as pool:
-            results = [pool.submit(partial(add, number, second=1), "added") for number in range(5)]
-            wrong = pool.submit(partial(add, "a"), "added")
-            assert [result() for result in reversed(results)] == [5, 4, 3, 2, 1]
-            assert results[0]() == 1
-            with pytest.raises(TypeError):
-                wrong()
-
     def test_errors_that_cannot_be_pickled_are_sent_as_text(self):
         with ProcessPool(2) as pool, pytest.raises(RuntimeError, match="Stubborn: number 0") as raised:
             list(pool.map(raise_stubborn, range(3), "raised"))
@@ -152,33 +140,22 @@ class TestForked:
 
     def test_results_that_cannot_be_pickled_are_errors(self):
         with ProcessPool(2) as pool, pytest.raises(Exception, match="(?i)pickle"):
-            pool.submit(make_local, "made a function")()
+            list(pool.map(make_local, range(2), "made functions"))
 
     def test_large_tasks_and_results_do_not_block_each_other(self):
         with ProcessPool(2) as pool:
-            tasks = [partial(big, 1 << 22) for _ in range(3)]
-            results = [pool.submit(partial(len, bytes(1 << 22)), "measured") for _ in range(8)]
-            results += [pool.submit(task, "made bytes") for task in tasks]
-            results += [pool.submit(partial(len, bytes(1 << 22)), "measured") for _ in range(8)]
-            assert [result() for result in results[:8]] == [1 << 22] * 8
-            assert [len(result()) for result in results[8:11]] == [1 << 22] * 3
+            tasks = [bytes(1 << 22)] * 24
+            assert list(pool.map(identical, tasks, "returned bytes")) == tasks
 
     def test_waiting_ends_if_a_process_is_killed(self):
         started = time.monotonic()
         with ProcessPool(2) as pool:
             with pytest.raises(WorkerDiedError, match=r"that encoded x \(pid \d+\) was killed by SIGKILL.*--workers"):
                 list(pool.map(partial(die_at, 7), range(40), "encoded x"))
-            result = pool.submit(partial(die_at, 7, 7), "encoded y")
-            with pytest.raises(WorkerDiedError, match="encoded y"):
-                result()
-            others = [pool.submit(die_soon, "encoded z") for _ in range(4)]
-            for result in others:
-                with pytest.raises(WorkerDiedError, match="encoded z"):
-                    result()
             # New processes replace the dead ones.
             assert list(pool.map(double, range(4), "doubled")) == [0, 2, 4, 6]
             with pytest.raises(WorkerDiedError, match="ended with exit status 3"):
-                pool.submit(partial(leave, 3), "left")()
+                list(pool.map(leave, [3, 3], "left"))
         assert time.monotonic() - started < 10
 
     def test_a_process_killed_between_two_uses_is_noticed(self):
@@ -192,12 +169,7 @@ class TestForked:
     def test_processes_end_when_their_command_is_killed(self, tmp_path):
         def command():
             with ProcessPool(2) as pool:
-                for number in range(2):
-                    pool.submit(partial(sleep_long, str(tmp_path / f"{number}")), "slept")
-                while len(list(tmp_path.iterdir())) < 2:
-                    time.sleep(0.02)
-                time.sleep(0.1)
-                os.kill(os.getpid(), signal.SIGKILL)
+                list(pool.map(kill_command, [(tmp_path, number) for number in range(2)], "waited"))
 
         assert in_child(command) == "killed"
         workers = [int((tmp_path / f"{number}").read_text()) for number in range(2)]

@@ -11,19 +11,20 @@ therefore the safest place: this package parses there without torch's or fairseq
 
 from __future__ import annotations
 
-import logging
+import contextlib
+import importlib.metadata
 import re
+import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from tree_fairseq.errors import ParserUnavailableError
-from tree_fairseq.parsing.model_files import default_model, given_path, library_version, path_digest, quietly
 from tree_fairseq.parsing.parsers import FLAT_TAG, ParserOptions, register_parser
+from tree_fairseq.parsing.stanza_models import models_digest
 from tree_fairseq.parsing.stanza_trees import to_label
 from tree_fairseq.support.libraries import import_library
 from tree_fairseq.trees.tree import Tree
-
-logger = logging.getLogger(__name__)
 
 MODELS = {
     "ar": "benepar_ar2",
@@ -43,7 +44,7 @@ MODELS = {
 _ADAPTER_VERSION = 1
 _BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LCB-": "{", "-RCB-": "}", "-LSB-": "[", "-RSB-": "]"}
 _NAMED = re.compile("|".join(_BRACKETS))
-UNKNOWN_TAG = "UNK"
+_UNKNOWN_TAG = "UNK"
 """benepar's tag where its model gives none."""
 
 
@@ -58,9 +59,16 @@ def locate_model(options: ParserOptions) -> Path:
 
     Raises ParserUnavailableError with the command that downloads the model.
     """
-    if (path := given_path(options)) is not None:
+    if options.parser_dir is not None:
+        if not (path := Path(options.parser_dir)).exists():
+            raise ParserUnavailableError(f"--parser-dir {path}: there is no such file or folder")
         return path
-    name = default_model(options, MODELS, "benepar")
+    name = options.package or MODELS.get(options.lang.strip().lower().split("-")[0])
+    if name is None:
+        raise ParserUnavailableError(
+            f"benepar has no model for {options.lang!r} that we know; it has some for {', '.join(sorted(MODELS))}. "
+            "--parser-package names another one, and --parser-dir a model of your own"
+        )
     data = import_library("nltk.data", "benepar", "--tree-parser benepar")
     try:
         return Path(data.find(f"models/{name}").path)
@@ -79,7 +87,7 @@ def benepar_labels(config: dict[str, Any]) -> tuple[set[str], set[str]]:
 
 
 def _tag(tag: str) -> str:
-    return FLAT_TAG if tag == UNKNOWN_TAG else to_label(tag)
+    return FLAT_TAG if tag == _UNKNOWN_TAG else to_label(tag)
 
 
 @register_parser("benepar", devices=lambda: cuda_devices())
@@ -98,8 +106,9 @@ class BeneparParser:
         self._parser: Any = None
 
     def identity(self) -> dict[str, Any]:
-        version = library_version("benepar")
-        model = path_digest(self._path)
+        version, path = importlib.metadata.version("benepar"), self._path
+        files = [path] if path.is_file() else [file for file in sorted(path.rglob("*")) if file.is_file()]
+        model = models_digest({str(file.relative_to(path.parent)): file for file in files})
         return {"name": "benepar", "version": version, "adapter": _ADAPTER_VERSION, "model": model}
 
     def inventory(self) -> list[str]:
@@ -119,7 +128,7 @@ class BeneparParser:
         parser = self._load()
         sentence_of = import_library("benepar", "benepar", "--tree-parser benepar").InputSentence
         filled = [position for position, words in enumerate(sentences) if words]
-        with quietly():
+        with _quietly():
             found = list(parser.parse_sents([sentence_of(words=sentences[position]) for position in filled]))
         results: list[Tree | None] = [None] * len(sentences)
         for position, tree in zip(filled, found):
@@ -130,7 +139,7 @@ class BeneparParser:
         if self._parser is None:
             benepar = import_library("benepar", "benepar", "--tree-parser benepar")
             try:
-                with quietly():
+                with _quietly():
                     parser = benepar.Parser(str(self._path), batch_size=self._options.batch_size)
             except Exception as error:
                 # torch, transformers and pickle each have their own errors for a file that is not such a model.
@@ -142,6 +151,14 @@ class BeneparParser:
                 parser._parser.to(self._options.device)
             self._parser = parser
         return self._parser
+
+
+@contextlib.contextmanager
+def _quietly() -> Iterator[None]:
+    """Silences the warnings of older libraries about a newer torch: nobody who parses can act on them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 def _plain(word: str) -> str:

@@ -47,14 +47,10 @@ def parse_limit(text: str) -> int | float:
         limit: int | float = int(text) if text.isdigit() else share
     except ValueError:
         limit = -1
-    if not _is_limit(limit):
+    # A count, or a share below one; NaN is neither.
+    if not (limit >= 0 if isinstance(limit, int) else 0 <= limit < 1):
         raise argparse.ArgumentTypeError(f"a number, or a share such as 0.01 or 1%, not {text!r}")
     return limit
-
-
-def _is_limit(limit: int | float) -> bool:
-    """Returns whether a limit is a count, or a share below one; NaN is neither."""
-    return limit >= 0 if isinstance(limit, int) else 0 <= limit < 1
 
 
 def noise_share(text: str) -> float:
@@ -78,8 +74,7 @@ class ParserOptions:
     """All that decides which trees a text gets, and how the parser is run. Each option has a flag, which explains it.
 
     ``name`` is a registered parser or ``MODULE:PARSER``, or ``brackets`` if the text consists of trees already.
-    ``max_parse_failures`` is a count (an int) or a share below one (a float); one sentence may always fail then. An
-    option with a value that it cannot have raises ValueError.
+    ``max_parse_failures`` is a count (an int) or a share below one (a float); one sentence may always fail then.
     """
 
     name: str = _flag("--tree-parser", "stanza", "where trees come from", metavar="NAME")
@@ -177,12 +172,6 @@ class ParserOptions:
             value, choices = getattr(self, option.name), option.metadata["argument"].get("choices")
             if choices and value not in choices:
                 raise ValueError(f"{option.name} is one of {', '.join(choices)}, not {value!r}")
-        if self.batch_size < 1:
-            raise ValueError(f"batch_size is at least 1, not {self.batch_size}")
-        if not 0 <= self.noise <= 1:
-            raise ValueError(f"noise is a share from 0 to 1, not {self.noise}")
-        if not _is_limit(limit := self.max_parse_failures):
-            raise ValueError(f"max_parse_failures is a count (an int) or a share below one, not {limit!r}")
 
     def to_json(self) -> dict[str, Any]:
         """Returns the options by name; the inverse is :meth:`from_json`."""

@@ -1,16 +1,21 @@
-"""Finds the model files of a Stanza parser, without importing Stanza."""
+"""The model files of a Stanza parser: where they are, and a digest of their contents. Stanza is not imported."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from tree_fairseq.errors import LanguageWithoutParserError, ParserUnavailableError
-from tree_fairseq.parsing.model_files import Models
 from tree_fairseq.parsing.parsers import ParserOptions
+from tree_fairseq.support.files import file_sha256
+
+Models = dict[str, Path]
+"""The files of one parser, by the argument of ``stanza.Pipeline`` that takes each."""
 
 # File name in a flat folder -> argument of stanza.Pipeline that takes it.
 _FLAT_FILES = {
@@ -190,3 +195,18 @@ def normal_language(lang: str) -> str:
     """Returns Stanza's name of a language; used if Stanza's list of aliases is missing."""
     lang = lang.strip().lower()
     return _CHINESE.get(lang, lang)
+
+
+def models_digest(models: Mapping[str, Path]) -> str:
+    """Returns the sha256 over the contents of all files."""
+    total = hashlib.sha256()
+    for name, path in sorted(models.items()):
+        status = path.stat()
+        total.update(f"{name} {_file_digest(path, status.st_size, status.st_mtime_ns)}\n".encode())
+    return total.hexdigest()
+
+
+@lru_cache(maxsize=64)
+def _file_digest(path: Path, size: int, modified: int) -> str:
+    """Returns the sha256 of a file. A changed file has another size or time and is read again."""
+    return file_sha256(path)

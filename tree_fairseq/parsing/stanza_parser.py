@@ -18,14 +18,15 @@ from pathlib import Path
 from typing import Any
 
 from tree_fairseq.errors import ParserUnavailableError, TreeFairseqError
-from tree_fairseq.parsing.model_files import Models, models_digest
 from tree_fairseq.parsing.parsers import DependencyWord, ParsedText, ParserOptions, register_parser
 from tree_fairseq.parsing.stanza_models import (
+    Models,
     download_command,
     find_dependency_models,
     find_language,
     find_models,
     language_error,
+    models_digest,
     normal_language,
 )
 from tree_fairseq.parsing.stanza_trees import (

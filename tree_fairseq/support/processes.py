@@ -3,8 +3,8 @@
 It lives as long as the command: its processes start when they are first needed and serve all splits and sides, so that
 a parser loads its models once per process. There are two kinds of processes.
 
-* *Forked* processes (:meth:`ProcessPool.map`, :meth:`ProcessPool.submit`) cost milliseconds to start and know all that
-  the command has imported. They must not use torch's threads or a GPU.
+* *Forked* processes (:meth:`ProcessPool.map`) cost milliseconds to start and know all that the command has imported.
+  They must not use torch's threads or a GPU.
 * *Fresh* interpreters (:meth:`ProcessPool.stream`) import only what they need, have one thread and one device each, and
   may use a GPU. Parsers run in them.
 
@@ -25,12 +25,11 @@ import sys
 import threading
 import traceback
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from multiprocessing.connection import Connection, wait
 from multiprocessing.pool import RemoteTraceback  # type: ignore[attr-defined]
 from pathlib import Path
-from typing import Any, Callable, NoReturn, TypeVar
+from typing import Any, NoReturn, Optional, TypeVar
 
 from tree_fairseq.errors import TreeFairseqError, WorkerDiedError
 from tree_fairseq.support.progress import progress_bar
@@ -43,7 +42,7 @@ _ONE_THREAD = dict.fromkeys(
     ["OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"], "1"
 )
 # One task is being done while the next one waits, so that no process ever waits for the command. Where results are
-# wanted in order, others may be done before the first.
+# wanted in order, so many tasks per process may be done before the first.
 _TASKS_PER_PROCESS = 2
 _TASKS_AHEAD = 4
 _SECONDS_TO_END = 5
@@ -77,33 +76,12 @@ class ProcessPool:
             WorkerDiedError: a process was killed.
             Exception: what the function raises; for several tasks that fail, the error of the first one.
         """
-        bar = progress_bar(Path(work).name, len(tasks), "parts", progress)
-        with bar:
-            for result in self._map(function, tasks, work):
+        is_alone = min(self.workers, len(tasks)) <= 1
+        results = map(function, tasks) if is_alone else self._forked.in_order(function, tasks, work)
+        with progress_bar(Path(work).name, len(tasks), "parts", progress) as bar:
+            for result in results:
                 yield result
                 bar.update()
-
-    def _map(self, function: Callable[[Task], Result], tasks: Sequence[Task], work: str) -> Iterator[Result]:
-        if min(self.workers, len(tasks)) <= 1:
-            yield from map(function, tasks)
-            return
-        results: deque[Callable[[], Result]] = deque()
-        try:
-            for task in tasks:
-                if len(results) == _TASKS_AHEAD * self.workers:
-                    yield results.popleft()()
-                results.append(self.submit(partial(function, task), work))
-            while results:
-                yield results.popleft()()
-        except BaseException:
-            # Nobody wants the other results.
-            self._forked.end()
-            raise
-
-    def submit(self, function: Callable[[], Result], work: str) -> Callable[[], Result]:
-        """Calls a function in a forked process and returns a function that waits for its result; both raise
-        WorkerDiedError if a process was killed."""
-        return self._forked.submit(function, work)
 
     def stream(
         self,
@@ -126,22 +104,26 @@ class ProcessPool:
         if self._fresh.devices != devices:
             self._fresh.end()
             self._fresh.devices = devices
-        return self._fresh.stream(function, calls, work)
+        with contextlib.closing(self._fresh.replies(function, calls, work)) as replies:
+            for context, value, error in replies:
+                if error is not None:
+                    raise error
+                yield context, value
 
     def end_fresh(self) -> None:
         """Ends the fresh interpreters, and so frees the memory of their models; :meth:`stream` starts new ones."""
         self._fresh.end()
 
-    def close(self) -> None:
-        """Ends all processes, whatever they are doing."""
-        self._fresh.end()
-        self._forked.end()
-
     def __enter__(self) -> ProcessPool:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self.close()
+        self._fresh.end()
+        self._forked.end()
+
+
+Reply = tuple[Any, Any, Optional[BaseException]]
+"""The context of a call, and its value or its error."""
 
 
 class _Group:
@@ -152,59 +134,61 @@ class _Group:
         self._start = start
         self._processes: list[_Process] = []
 
-    def stream(
-        self, function: Callable, calls: Iterable[tuple[Any, Context]], work: str
-    ) -> Iterator[tuple[Context, Any]]:
+    def replies(self, function: Callable, calls: Iterable[tuple[Any, Any] | None], work: str) -> Iterator[Reply]:
+        """Yields the replies as they come. Where ``calls`` gives None, nothing is sent until the next reply.
+
+        If the caller stops early or an error is raised, the processes are ended.
+        """
         source, waiting = iter(calls), 0
-        if any(process.contexts for process in self._processes):
-            # An earlier caller has given up: nobody wants those results.
-            self.end()
         try:
             while True:
                 while waiting < _TASKS_PER_PROCESS * len(self.devices) and (call := next(source, None)) is not None:
-                    self._send((function, call[0]), call[1], work)
+                    self._send(function, *call, work)
                     waiting += 1
                 if not waiting:
                     return
-                for context, value, error in self._receive(work):
+                for reply in self._receive(work):
                     waiting -= 1
-                    if error is not None:
-                        raise error
-                    yield context, value
+                    yield reply
         except BaseException:
             self.end()
             raise
 
-    def submit(self, function: Callable[[], Result], work: str) -> Callable[[], Result]:
-        reply: list[tuple[Any, BaseException | None]] = []
-        self._send((_call, function), reply, work)
+    def in_order(self, function: Callable, tasks: Sequence[Any], work: str) -> Iterator[Any]:
+        """Yields the values in the order of the tasks; no task starts after one has failed."""
+        done: dict[int, tuple[Any, BaseException | None]] = {}
+        wanted, has_failed = 0, False
 
-        def result() -> Result:
-            while not reply:
-                if not self._processes:
-                    raise WorkerDiedError(f"a process that {work} was ended because another one was killed")
-                for target, value, error in self._receive(work):
-                    target.append((value, error))
-            value, error = reply[0]
-            if error is not None:
-                raise error
-            return value
+        def calls() -> Iterator[tuple[Any, int] | None]:
+            for number, task in enumerate(tasks):
+                while has_failed or number - wanted >= _TASKS_AHEAD * len(self.devices):
+                    yield None
+                yield task, number
 
-        return result
+        with contextlib.closing(self.replies(function, calls(), work)) as replies:
+            for number, value, error in replies:
+                done[number] = value, error
+                has_failed = has_failed or error is not None
+                while wanted in done:
+                    value, error = done.pop(wanted)
+                    if error is not None:
+                        raise error
+                    wanted += 1
+                    yield value
 
-    def _send(self, task: tuple[Callable, Any], context: Any, work: str) -> None:
+    def _send(self, function: Callable, task: Any, context: Any, work: str) -> None:
         process = min(self._processes, key=lambda process: len(process.contexts), default=None)
         if process is None or (process.contexts and len(self._processes) < len(self.devices)):
             process = _Process(self._start, self.devices[len(self._processes)])
             self._processes.append(process)
         try:
-            process.connection.send_bytes(pickle.dumps(task))
+            process.connection.send_bytes(pickle.dumps((function, task)))
         except OSError:
             self._report_death(process, work)
         process.contexts.append(context)
 
-    def _receive(self, work: str) -> list[tuple[Any, Any, BaseException | None]]:
-        """Waits for an answer and returns the context, value and error of each answer that is there."""
+    def _receive(self, work: str) -> list[Reply]:
+        """Waits for a reply and returns all that are there."""
         replies = []
         ready = wait([process.connection for process in self._processes])
         for process in self._processes:
@@ -318,10 +302,6 @@ def _read_tasks(connection: Connection, tasks: queue.SimpleQueue[bytes]) -> None
         while True:
             tasks.put(connection.recv_bytes())
     os._exit(0)
-
-
-def _call(function: Callable[[], Result]) -> Result:
-    return function()
 
 
 def _pickled_error(error: Exception, trace: str) -> bytes:
