@@ -61,7 +61,7 @@ def insertion() -> str:
         partial = trajectory.partial_tree(ids, parents, step)
         is_new = [bool(trajectory.steps[node] == step) for node in partial.labels]
         labels = [target.labels[node] for node in partial.labels]
-        steps.append(InsertionStep(labels, partial.parents.tolist(), is_new, [False] * len(labels)))
+        steps.append(InsertionStep(labels, partial.parents.tolist(), is_new))
     return trace_to_svg(steps)
 
 
