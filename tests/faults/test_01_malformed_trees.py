@@ -6,7 +6,6 @@ import pytest
 
 from tree_fairseq import errors
 from tree_fairseq.trees.bracket import read_forest
-from tree_fairseq.trees.spans import read_spans
 
 CASES = [
     ("(S (NP (NN dog))", errors.UnclosedTreeError, 1, "never closed"),
@@ -29,21 +28,14 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("read", [read_forest, read_spans])
 @pytest.mark.parametrize(("line", "error", "column", "message"), CASES)
-def test_malformed_trees(read, line, error, column, message):
+def test_a_malformed_tree_is_an_error_with_its_place_and_a_way_to_mend_it(line, error, column, message):
     with pytest.raises(error) as caught:
-        read(line, path="train.mrg", line_number=17)
+        read_forest(line, path="train.mrg", line_number=17)
     assert type(caught.value) is error
     assert (caught.value.path, caught.value.line, caught.value.column) == ("train.mrg", 17, column)
     assert str(caught.value).startswith(f"train.mrg:17:{column}: ")
     assert message in str(caught.value)
-
-
-@pytest.mark.parametrize(("line", "error", "column", "message"), CASES)
-def test_every_message_ends_in_a_way_to_mend_it(line, error, column, message):
-    with pytest.raises(error) as caught:
-        read_forest(line)
     assert caught.value.hint.endswith(".")
 
 

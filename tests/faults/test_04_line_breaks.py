@@ -6,7 +6,6 @@ import pytest
 
 from tree_fairseq.errors import LineBreakError, UnsupportedCharacterError
 from tree_fairseq.trees.bracket import read_forest, write_forest
-from tree_fairseq.trees.spans import read_spans
 from tree_fairseq.trees.text import count_lines, read_lines
 from tree_fairseq.trees.tree import Tree
 
@@ -47,11 +46,10 @@ def test_two_carriage_returns_are_one_too_many(tmp_path):
 
 
 @pytest.mark.parametrize("character", [*BREAKS, "\n"])
-@pytest.mark.parametrize("read", [read_forest, read_spans])
 @pytest.mark.parametrize("place", ["(S{}(NN a))", "(S (NN a{}b))", "(S{} (NN a))", "{}(NN a)"])
-def test_no_tree_holds_a_line_break(read, character, place):
+def test_no_tree_holds_a_line_break(character, place):
     with pytest.raises(UnsupportedCharacterError) as caught:
-        read(place.format(character), path="train.mrg", line_number=2)
+        read_forest(place.format(character), path="train.mrg", line_number=2)
     assert str(caught.value).startswith(f"train.mrg:2:{place.index('{') + 1}: U+{ord(character):04X}")
 
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from tests.strategies import words
-from tree_fairseq.trees.bracket import escape, read_forest, write_forest
+from tree_fairseq.trees.bracket import read_forest, write_forest
 from tree_fairseq.trees.spans import decode, encode, read_spans
 from tree_fairseq.trees.tree import Tree, forest_leaves
 
@@ -37,16 +34,6 @@ def test_brackets_survive_every_road(word):
     assert read_forest(line) == forest
     assert read_spans(line).leaves == ["a", word]
     assert decode(encode(forest)) == forest
-
-
-def test_different_words_are_written_differently():
-    assert len({escape(word) for word in WORDS}) == len(WORDS)
-
-
-@given(st.lists(words() | st.text("()\\-LRB", min_size=1, max_size=8), min_size=2, max_size=2, unique=True))
-@settings(deadline=None, max_examples=300)
-def test_escaping_is_injective(pair):
-    assert escape(pair[0]) != escape(pair[1])
 
 
 def test_treebanks_are_read_as_they_mean_it():

@@ -97,13 +97,12 @@ def test_drawings(tree):
     assert len(tree_to_text((tree,))) < 1_000_000
 
 
-@pytest.mark.parametrize("read", [read_forest, read_spans])
-def test_the_limit_is_an_error_that_says_so(read):
+def test_the_limit_is_an_error_that_says_so():
     line = write_forest((deep_tree(20_000),))
     with pytest.raises(DepthLimitError, match="deeper than 500") as caught:
-        read(line, path="deep.mrg", line_number=4, depth_limit=500)
+        read_forest(line, path="deep.mrg", line_number=4, depth_limit=500)
     assert str(caught.value).startswith("deep.mrg:4:")
-    assert read(line, depth_limit=20_000) == read(line)
+    assert read_forest(line, depth_limit=20_000) == read_forest(line)
 
 
 def test_brackets_without_end_meet_the_standing_limit():

@@ -1,7 +1,7 @@
-"""Runs targets guided by coverage: by atheris where it is installed, otherwise by hypothesis, whose goal is more lines.
+"""Searches for inputs that break the law of a target. hypothesis makes them, and aims at inputs that reach more lines.
 
-``python -m tests.fuzz --seconds 60`` runs every target that long, each in a process of its own, and prints the inputs
-that break the law as files, for ``tests/fuzz/regressions``.
+``python -m tests.fuzz --seconds 60`` runs every target that long and keeps the inputs that break the law as files, for
+``tests/fuzz/regressions``.
 """
 
 from __future__ import annotations
@@ -29,14 +29,6 @@ LARGEST = 600
 def regressions(target: Target) -> list[Path]:
     """The inputs that once broke the law of a target."""
     return sorted((REGRESSIONS / target.name).glob("*"))
-
-
-def keep(target: Target, data: bytes, folder: Path) -> Path:
-    """Writes an input that breaks the law into a folder."""
-    path = folder / target.name / hashlib.sha256(data).hexdigest()[:12]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(data)
-    return path
 
 
 @contextmanager
@@ -95,62 +87,32 @@ def _edited(drawn: tuple[bytes, list[tuple[int, int, bytes]]]) -> bytes:
     return data
 
 
-def run(target: Target, seconds: float, folder: Path) -> int:
-    """Fuzzes a target for some seconds; the result is the number of inputs that broke the law."""
-    found = 0
-    for data in [*target.seeds(), *(path.read_bytes() for path in regressions(target))]:
-        found += _attempt(target, data, folder)
-    try:
-        import atheris
-    except ImportError:
-        return found + _with_hypothesis(target, seconds, folder)
-    known: set[str] = set()
-
-    def read(data: bytes) -> None:
-        nonlocal found
-        try:
-            hold(target.read, data)
-        except Exception as error:
-            # The same statement breaks for many inputs: each is kept once.
-            place = "".join(traceback.format_tb(error.__traceback__)[-1:]) + type(error).__name__
-            if place not in known:
-                known.add(place)
-                found += _attempt(target, data, folder)
-
-    corpus = folder / "corpus" / target.name
-    corpus.mkdir(parents=True, exist_ok=True)
-    for number, data in enumerate(target.seeds()):
-        (corpus / f"seed-{number}").write_bytes(data)
-    # libFuzzer ends the process when its time is up.
-    flags = [f"-max_total_time={max(1, int(seconds))}", f"-max_len={LARGEST}", "-rss_limit_mb=4096", "-timeout=60"]
-    atheris.Setup([sys.argv[0], *flags, "-verbosity=0", "-print_final_stats=1", str(corpus)], read)
-    atheris.Fuzz()
-    return found
-
-
-def _with_hypothesis(target: Target, seconds: float, folder: Path) -> int:
-    end, found = time.monotonic() + seconds, 0
+def fuzz(target: Target, seconds: float, folder: Path) -> int:
+    """Fuzzes a target for some seconds; returns the number of inputs that broke the law, which are kept in a folder."""
+    found = sum(_breaks(target, data, folder) for data in (*target.seeds(), *map(Path.read_bytes, regressions(target))))
+    end = time.monotonic() + seconds
     while time.monotonic() < end:
         last: list[bytes] = []
 
-        def remembering(data: bytes, last=last) -> None:
+        def remember(data: bytes, last=last) -> None:
             last[:] = [data]
             target.read(data)
 
         try:
-            search(Target(target.name, remembering, target.seeds), 500)
+            search(Target(target.name, remember, target.seeds), 500)
         except Exception:
-            found += _attempt(target, last[0], folder)
+            found += _breaks(target, last[0], folder)
     return found
 
 
-def _attempt(target: Target, data: bytes, folder: Path) -> bool:
+def _breaks(target: Target, data: bytes, folder: Path) -> bool:
     """Whether an input breaks the law; it is then kept, and its traceback is printed."""
     try:
         hold(target.read, data)
     except Exception:
-        path = keep(target, data, folder)
-        sys.stdout.write(f"\n{target.name}: {path}\n{traceback.format_exc()}")
-        sys.stdout.flush()
+        path = folder / target.name / hashlib.sha256(data).hexdigest()[:12]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        print(f"\n{target.name}: {path}\n{traceback.format_exc()}", flush=True)
         return True
     return False

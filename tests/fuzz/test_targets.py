@@ -53,7 +53,9 @@ def test_the_law(name):
     search(target, EXAMPLES.get(name, 250), number=1, guided=False)
 
 
-def test_the_law_can_be_broken():
+def test_the_law_can_be_broken(monkeypatch):
+    monkeypatch.setattr("tests.fuzz.law.SECONDS", 0.2)
+
     def wrong(data: bytes) -> None:
         if data:
             raise KeyError(data)

@@ -68,23 +68,7 @@ def _notation(name: str):
 for _name, _seed in _WRITTEN.items():
     target(lambda _seed=_seed: [_seed, b"a", b"()"])(_notation(_name))
 
-_PARTS = [
-    "a",
-    "b@@",
-    "@@",
-    "\u2581",
-    "\u2581c",
-    "<0x41>",
-    "<0xFF>",
-    "(",
-    ")",
-    "-LRB-",
-    "é",
-    "\u0301",
-    "_sub",
-    "\\",
-    "x" * 40,
-]
+_PARTS = [*"a b@@ @@ ▁ ▁c <0x41> <0xFF> ( ) -LRB- é ́ _sub".split(), *("\\", "x" * 40)]
 
 
 @target(lambda: [b"", bytes(range(64)), b"\x03\x01\x02" * 20])
@@ -114,46 +98,11 @@ def _offsets(choices: Choices, count: int) -> list[tuple[int, int]]:
 
 _COMMANDS = [name for name in COMMANDS if name not in ("explore", "induce", "parse")]
 _ARGUMENTS = [
-    *(
-        "FOLDER",
-        "FOLDER/missing",
-        "FOLDER/text",
-        "FOLDER/bytes",
-        "",
-        "-",
-        "--",
-        "en",
-        "test",
-        "-1",
-        "0",
-        "1e9",
-        "nan",
-        "a=b",
-    ),
-    *(
-        "--quick",
-        "--split",
-        "--output",
-        "--inputs",
-        "--side",
-        "--help",
-        "--words-from",
-        "--format",
-        "--num-epoch-checkpoints",
-    ),
-    *("--checkpoint-upper-bound", "--metric", "--label", "--hypotheses", "--references", "--task", "--tree-parser"),
-    *(
-        "--destdir",
-        "--workers",
-        "--seed",
-        "--on-parse-error",
-        "\udcff",
-        "\x00",
-        "x" * 5000,
-        "--=",
-        "--q",
-        "@FOLDER/text",
-    ),
+    *"""FOLDER FOLDER/missing FOLDER/text FOLDER/bytes - -- en test -1 0 1e9 nan a=b --quick --split --output
+    --inputs --side --help --words-from --format --num-epoch-checkpoints --checkpoint-upper-bound --metric
+    --label --hypotheses --references --task --tree-parser --destdir --workers --seed --on-parse-error --= --q
+    @FOLDER/text""".split(),
+    *("", "\udcff", "\x00", "x" * 5000),
 ]
 
 

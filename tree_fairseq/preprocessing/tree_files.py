@@ -49,7 +49,7 @@ from tree_fairseq.parsing.parsers import FLAT_LABEL, FLAT_TAG, ParserOptions, ch
 from tree_fairseq.support.files import require_room
 from tree_fairseq.support.processes import ProcessPool
 from tree_fairseq.support.progress import progress_bar
-from tree_fairseq.trees.spans import read_span_block
+from tree_fairseq.trees.spans import SpanBlock, read_span_block
 from tree_fairseq.trees.subwords import SUBWORD_SUFFIX
 from tree_fairseq.trees.text import Chunk, TextInput, chunk_bytes, chunk_lines
 
@@ -126,30 +126,30 @@ def encode_chunk(path: Path, options: ParserOptions, chunk: Chunk) -> EncodedChu
     stays_as_it_is = options.subword_model is None and not options.strip_function_tags and options.noise == 0
     if options.name == "brackets" and stays_as_it_is:
         text = chunk_bytes(path, chunk)
-        is_plain = read_span_block(text).is_plain
-        if is_plain.all():
-            return _encode_brackets(text, {})
+        block = read_span_block(text)
+        if block.is_plain.all():
+            return _encode_block(block, {})
+        # The line parser judges the other lines, and writes them plainly.
         lines, failed = text.split(b"\n"), {}
-        for index in np.flatnonzero(~is_plain).tolist():
+        for index in np.flatnonzero(~block.is_plain).tolist():
             number = chunk.first_line + index
             [line] = _line_parser(options).parse_lines([lines[index].decode("utf-8")], number, path)
             lines[index] = line.written.encode("utf-8")
             if line.failed:
                 failed[number] = line.failed
-        return _encode_brackets(b"\n".join(lines), failed)
+        return _encode_block(read_span_block(b"\n".join(lines), is_checked=True), failed)
     lines = [line for _, line in chunk_lines(path, chunk)]
     parsed = _line_parser(options).parse_lines(lines, chunk.first_line, path)
     written = "".join(f"{line.written}\n" for line in parsed).encode("utf-8")
     failed = {number: line.failed for number, line in enumerate(parsed, chunk.first_line) if line.failed}
-    return _encode_brackets(written, failed)
+    return _encode_block(read_span_block(written, is_checked=True), failed)
 
 
 def _encode_shard(trees: Path) -> EncodedChunk:
-    return _encode_brackets(trees.read_bytes(), {})
+    return _encode_block(read_span_block(trees.read_bytes(), is_checked=True), {})
 
 
-def _encode_brackets(text: bytes, failed: dict[int, int]) -> EncodedChunk:
-    block = read_span_block(text, is_checked=True)
+def _encode_block(block: SpanBlock, failed: dict[int, int]) -> EncodedChunk:
     counts = np.bincount(block.rows[:, 0], minlength=len(block.labels))
     return EncodedChunk(
         trees=TreeBlock(block.leaf_counts, block.node_counts, block.rows),

@@ -19,7 +19,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tree_fairseq.errors import TreeFormatError
 from tree_fairseq.trees.bracket import DEPTH_LIMIT, read_forest, unescape
 from tree_fairseq.trees.tree import Forest, Tree, check_preterminals
 
@@ -75,47 +74,15 @@ def encode(forest: Forest) -> TreeSpans:
 
 
 def decode(encoded: TreeSpans) -> Forest:
-    """Converts arrays back to the trees; raises TreeFormatError if they do not describe trees in preorder."""
-    rows = encoded.spans.tolist()
-    if len(rows) != len(encoded.labels):
-        raise TreeFormatError(f"{len(encoded.labels)} labels for {len(rows)} spans")
+    """Converts the arrays that `encode` returned back to the trees."""
     # waiting[depth]: the nodes at that depth to the right of the current one, the rightmost first.
-    waiting: list[list[tuple[Tree, int, int]]] = [[]]
-    for number in reversed(range(len(rows))):
-        start, end, depth = rows[number]
-        if not 0 <= depth <= number:
-            raise TreeFormatError(f"node {number} has the depth {depth}")
+    waiting: list[list[Tree]] = [[]]
+    for label, (start, _, depth) in zip(reversed(encoded.labels), reversed(encoded.spans.tolist())):
         waiting += ([] for _ in range(depth + 2 - len(waiting)))
-        # Nodes deeper than a child should have been given to their parents before.
-        if any(waiting[depth + 2 :]):
-            message = f"node {number} at depth {depth} is not the parent of the deeper nodes that follow it"
-            raise TreeFormatError(message)
-        children = waiting[depth + 1][::-1]
+        children = waiting[depth + 1][::-1] or [Tree(encoded.leaves[start])]
         del waiting[depth + 1 :]
-        _check_tiling(f"node {number}", start, end, children, len(encoded.leaves))
-        if not children and end != start + 1:
-            raise TreeFormatError(f"node {number} spans [{start}, {end}) but has no children")
-        subtrees = [child for child, _, _ in children] or [Tree(encoded.leaves[start])]
-        waiting[depth].append((Tree(encoded.labels[number], subtrees), start, end))
-    roots = waiting[0][::-1]
-    if roots:
-        _check_tiling("the line", 0, len(encoded.leaves), roots, len(encoded.leaves))
-    elif encoded.leaves:
-        raise TreeFormatError(f"the line spans [0, {len(encoded.leaves)}) but has no children")
-    return tuple(root for root, _, _ in roots)
-
-
-def _check_tiling(name: str, start: int, end: int, children: list[tuple[Tree, int, int]], leaf_count: int) -> None:
-    """Checks that a span lies within the line and that the children, if any, cover it without gap or overlap."""
-    if not 0 <= start < end <= leaf_count:
-        raise TreeFormatError(f"{name} has the span [{start}, {end}) among {leaf_count} leaves")
-    reached = start
-    for _, child_start, child_end in children:
-        if child_start != reached:
-            raise TreeFormatError(f"{name} has a child at {child_start} where one at {reached} is expected")
-        reached = child_end
-    if children and reached != end:
-        raise TreeFormatError(f"{name} ends at {end}, but its children end at {reached}")
+        waiting[depth].append(Tree(label, children))
+    return tuple(waiting[0][::-1])
 
 
 def reduce_spans(spans: np.ndarray) -> np.ndarray:
