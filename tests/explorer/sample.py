@@ -6,10 +6,11 @@ rows of attention sum to one, and weights outside a subtree are 0.
 
 from __future__ import annotations
 
-import base64
-import re
-
 import numpy as np
+
+from tree_fairseq.drawing.views import matrix_record, tree_record
+from tree_fairseq.trees.notations import notation_named
+from tree_fairseq.trees.tree import Tree
 
 LAYERS, HEADS = 3, 4
 
@@ -64,100 +65,59 @@ def sample_document(sentences: int = 6, seed: int = 1) -> dict:
     }
 
 
+def read(line: str) -> Tree:
+    return notation_named("bracket").read(line)
+
+
 def tree_of(line: str) -> dict:
     """The tree of a line of brackets, in preorder."""
-    labels, children, open_ = [], [], []
-    for bracket, name in re.findall(r"(\()?([^()\s]+)|\)", line):
-        if not name:
-            open_.pop()
-            continue
-        if open_:
-            children[open_[-1]] += 1
-        labels.append(name)
-        children.append(0)
-        if bracket:
-            open_.append(len(labels) - 1)
-    return {"labels": labels, "children": children}
+    return tree_record((read(line),))
 
 
-def matrix(values: np.ndarray) -> dict:
-    """Weights as explorer documents have them: bytes from 0 to the greatest weight."""
-    greatest = float(values.max()) or 1.0
-    data = np.round(values / greatest * 255).astype(np.uint8)
-    return {"shape": list(values.shape), "max": greatest, "data": base64.b64encode(data.tobytes()).decode("ascii")}
-
-
-def constituents(tree: dict) -> list[dict]:
-    """The nodes of a tree that cover two leaves or more, with spans and parents."""
-    nodes, open_, leaf = [], [], 0
-    for label, children in zip(tree["labels"], tree["children"]):
-        if children:
-            node = {"label": label, "start": leaf, "end": leaf, "parent": open_[-1][0] if open_ else -1}
-            nodes.append(node)
-            open_.append([len(nodes) - 1, children])
-            continue
-        leaf += 1
-        while open_:
-            open_[-1][1] -= 1
-            if open_[-1][1]:
-                break
-            nodes[open_.pop()[0]]["end"] = leaf
-    kept = [index for index, node in enumerate(nodes) if node["end"] - node["start"] > 1]
-    for node in nodes:
-        while node["parent"] >= 0 and node["parent"] not in kept:
-            node["parent"] = nodes[node["parent"]]["parent"]
-    place = {index: number for number, index in enumerate(kept)}
-    return [{**nodes[index], "parent": place.get(nodes[index]["parent"], -1)} for index in kept]
+def constituents(tree: Tree) -> list[dict]:
+    """The nodes of a tree that cover two leaves or more, with spans and parents, in preorder."""
+    found, stack = [], [(tree, 0, -1)]
+    while stack:
+        node, start, parent = stack.pop()
+        width = len(node.leaves())
+        if width > 1:
+            found.append({"label": node.label, "start": start, "end": start + width, "parent": parent})
+            parent = len(found) - 1
+        ends = np.cumsum([start, *(len(child.leaves()) for child in node.children)]).tolist()
+        stack += reversed([(child, first, parent) for child, first in zip(node.children, ends)])
+    return found
 
 
 def _system(name: str, architecture: str, method: str, parameters: int) -> dict:
-    return {
-        "name": name,
-        "architecture": architecture,
-        "task": "tree_translation",
-        "method": method,
-        "parameters": parameters,
-        "metric": "sentence BLEU",
-    }
+    known = {"name": name, "architecture": architecture, "method": method, "parameters": parameters}
+    return {**known, "task": "tree_translation", "metric": "sentence BLEU"}
 
 
-def _sentence(parse: dict | None, tokens: list[str], reference: str | None, outputs: list[dict]) -> dict:
-    depth, missing = 0, []
-    for children in parse["children"] if parse else ():
-        while missing and not missing[-1]:
-            missing.pop()
-        if missing:
-            missing[-1] -= 1
-        depth = max(depth, len(missing))
-        missing.append(children)
+def _sentence(parse: Tree | None, tokens: list[str], reference: str | None, outputs: list[dict]) -> dict:
     return {
         "source": " ".join(tokens),
         "tokens": tokens,
         "reference": reference,
         "length": len(tokens),
-        "depth": depth,
-        "parse": parse,
-        "systems": outputs,
+        "depth": parse.height() if parse else 0,
+        "parse": tree_record((parse,)) if parse else None,
+        "systems": [{"views": {}, "error": None, **output} for output in outputs],
     }
 
 
-def _leaves(tree: dict) -> list[str]:
-    return [label for label, children in zip(tree["labels"], tree["children"]) if not children]
+def _output(hypothesis: str, score: float, metric: float, **views: dict) -> dict:
+    return {"hypothesis": hypothesis, "score": score, "metric": metric, "views": views}
 
 
-def _attention(random: np.random.Generator, layers: int, rows: int, columns: int) -> np.ndarray:
-    """Rows that sum to one and are high near the diagonal, as in translation."""
-    place = np.arange(rows)[:, None] / max(1, rows - 1) - np.arange(columns)[None, :] / max(1, columns - 1)
-    logits = -30 * place**2 + random.normal(0, 1.2, (layers, rows, columns))
-    weights = np.exp(logits)
-    return weights / weights.sum(axis=-1, keepdims=True)
+def _attention(random: np.random.Generator, *shape: int) -> np.ndarray:
+    return random.dirichlet(np.full(shape[-1], 0.25), shape[:-1])
 
 
 def _translated(
     random: np.random.Generator, line: str, reference: str, outputs: list[str], metrics: list[float]
 ) -> dict:
-    parse = tree_of(line)
-    tokens, nodes = _leaves(parse), constituents(parse)
+    parse = read(line)
+    tokens, nodes = list(parse.leaves()), constituents(parse)
     weights = np.zeros((LAYERS, len(nodes), len(tokens) + len(nodes)))
     for index, node in enumerate(nodes):
         inside = [*range(node["start"], node["end"])]
@@ -168,53 +128,44 @@ def _translated(
         ]
         weights[:, index, inside] = random.dirichlet(np.full(len(inside), 0.7), LAYERS)
     words = [{"kind": "word", "label": token, "start": i, "end": i + 1} for i, token in enumerate(tokens)]
-    end = [{"kind": "eos", "label": "</s>", "start": len(tokens), "end": len(tokens)}]
+    words.append({"kind": "eos", "label": "</s>", "start": len(tokens), "end": len(tokens)})
     spans = [{"kind": "node", **{key: node[key] for key in ("label", "start", "end")}} for node in nodes]
     views = []
-    for number, output in enumerate(outputs):
+    for output, columns in zip(outputs, ([*words, *spans], words)):
         rows = [*output.split(), "</s>"]
-        columns = [*words, *end, *(spans if number == 0 else [])]
-        attention = np.concatenate(
-            [_attention(random, LAYERS, len(rows), len(words) + 1)]
-            + ([0.45 * _attention(random, LAYERS, len(rows), len(spans))] if number == 0 else []),
-            axis=-1,
-        )
+        attention = _attention(random, LAYERS, len(rows), len(words))
+        if len(columns) > len(words):
+            attention = np.append(attention, 0.45 * _attention(random, LAYERS, len(rows), len(spans)), axis=-1)
         attention /= attention.sum(axis=-1, keepdims=True)
-        views.append({"cross_attention": {"rows": rows, "columns": columns, "weights": matrix(attention)}})
-    views[0]["accumulation"] = {"nodes": nodes, "layers": LAYERS, "heads": HEADS, "weights": matrix(weights)}
+        views.append({"cross_attention": {"rows": rows, "columns": columns, "weights": matrix_record(attention)}})
+    views[0]["accumulation"] = {"nodes": nodes, "layers": LAYERS, "heads": HEADS, "weights": matrix_record(weights)}
     views[1]["chart"] = _chart(random, tokens, [*outputs[1].split(), "</s>"])
-    scores = [round(-0.2 - 0.01 * (100 - metric), 3) for metric in metrics]
-    outputs = [
-        {"hypothesis": output, "score": score, "metric": metric, "views": view}
-        for output, score, metric, view in zip(outputs, scores, metrics, views)
+    made = [
+        _output(output, round(-0.2 - 0.01 * (100 - metric), 3), metric, **view)
+        for output, metric, view in zip(outputs, metrics, views)
     ]
-    return _sentence(parse, tokens, reference, outputs)
+    return _sentence(parse, tokens, reference, made)
 
 
 def _chart(random: np.random.Generator, tokens: list[str], rows: list[str]) -> dict:
     count = len(tokens)
     cells = [[start, start + width] for width in range(1, count + 1) for start in range(count - width + 1)]
     splits = {(s, e): random.dirichlet(np.full(e - s - 1, 0.35)) for s, e in cells if e - s > 1}
-    labels, children, stack = [], [], [(0, count)]
-    while stack:
-        start, end = stack.pop()
+
+    def induced(start: int, end: int) -> Tree:
         if end - start == 1:
-            labels.append(tokens[start])
-            children.append(0)
-            continue
+            return Tree(tokens[start])
         middle = start + 1 + int(splits[start, end].argmax())
-        labels.append("X")
-        children.append(2)
-        stack += [(middle, end), (start, middle)]
-    attention = random.dirichlet(np.full(len(cells), 0.15), len(rows))
+        return Tree("X", [induced(start, middle), induced(middle, end)])
+
     return {
         "tokens": tokens,
         "height": count,
         "cells": cells,
-        "splits": matrix(np.array([[splits[tuple(cell)].max() if tuple(cell) in splits else 0.0] for cell in cells])),
+        "splits": None,
         "split_weights": [[round(float(weight), 4) for weight in splits[s, e]] for s, e in cells if e - s > 1],
-        "tree": {"labels": labels, "children": children},
-        "phrase_attention": matrix(attention),
+        "tree": tree_record((induced(0, count),)),
+        "phrase_attention": matrix_record(random.dirichlet(np.full(len(cells), 0.15), len(rows))),
         "rows": rows,
     }
 
@@ -223,63 +174,41 @@ def _searched(random: np.random.Generator, source: str, line: str) -> dict:
     result = tree_of(line)
     symbols, steps = result["labels"], []
     others = ["count", "state", "loc", "largest", "capital:all"]
+    reasons = ["", "the grammar has no such child", "", "needs 3 more symbols, 2 are left", ""]
     for size in range(len(symbols) + 1):
         partial = _partial(result, size)
         hypotheses = []
         for rank in range(3 if size > 1 else 1):
-            tree = {"labels": list(partial["labels"]), "children": list(partial["children"])}
-            if rank and size > 1:
+            tree = {key: list(partial[key]) for key in ("labels", "children")}
+            if rank:
                 tree["labels"][size - 1 if not tree["children"][size - 1] else 1] = others[rank]
-            opened = partial["open"]
             candidates = []
-            if opened:
+            if partial["open"]:
                 names = [symbols[size], *others[:4]]
-                probabilities = np.sort(random.dirichlet(np.full(len(names), 0.5)))[::-1]
-                for place, (name, probability) in enumerate(zip(names, probabilities)):
-                    legal = place not in (1, 3)
-                    why = (
-                        ""
-                        if legal
-                        else "the grammar has no such child"
-                        if place == 1
-                        else "needs 3 more symbols, 2 are left"
-                    )
-                    chosen = legal and place == 0
-                    candidates.append(
-                        {
-                            "symbol": name,
-                            "probability": float(probability),
-                            "legal": legal,
-                            "why": why,
-                            "chosen": chosen,
-                        }
-                    )
-            score = -0.1 * size - 0.8 * rank
-            hypotheses.append({"tree": tree, "open": opened, "score": score, "parent": 0, "candidates": candidates})
+                probabilities = np.sort(random.dirichlet(np.full(len(names), 0.5)))[::-1].tolist()
+                candidates = [
+                    {"symbol": name, "probability": probability, "legal": not why, "why": why, "chosen": not place}
+                    for place, (name, probability, why) in enumerate(zip(names, probabilities, reasons))
+                ]
+            found = {"tree": tree, "open": partial["open"], "score": -0.1 * size - 0.8 * rank, "parent": 0}
+            hypotheses.append({**found, "candidates": candidates})
         steps.append({"hypotheses": hypotheses})
     beam = {"beam": 3, "steps": steps, "result": result}
-    outputs = [
-        {"hypothesis": line, "score": -0.31, "metric": 100.0, "views": {"beam": beam}},
-        {"hypothesis": "(answer river)", "score": -1.2, "metric": 0.0, "views": {}},
-    ]
+    outputs = [_output(line, -0.31, 100.0, beam=beam), _output("(answer river)", -1.2, 0.0)]
     return _sentence(None, source.split(), line, outputs)
 
 
 def _partial(tree: dict, size: int) -> dict:
     """The first nodes of a tree in preorder; the next ones, as far as their parents exist, are open."""
     labels, children, opened = [], [], []
-    node = 0
-    ends = _ends(tree)
+    node, ends = 0, _ends(tree)
     while node < len(tree["labels"]):
-        if node < size:
-            labels.append(tree["labels"][node])
-            children.append(tree["children"][node])
-            node += 1
-        else:
+        is_known = node < size
+        if not is_known:
             opened.append(len(labels))
-            labels.append("")
-            children.append(0)
-            node = ends[node]
+        labels.append(tree["labels"][node] if is_known else "")
+        children.append(tree["children"][node] if is_known else 0)
+        node = node + 1 if is_known else ends[node]
     return {"labels": labels, "children": children, "open": opened}
 
 
@@ -295,45 +224,28 @@ def _ends(tree: dict) -> list[int]:
 
 
 def _inserted(random: np.random.Generator, source: str, line: str) -> dict:
-    trees = ["(filter)", "(filter filter in)", "(filter (filter meeting after) (in berlin))", line, line]
     steps = []
-    for number, text in enumerate(trees):
+    for number, text in enumerate(
+        ["filter", "(filter filter in)", "(filter (filter meeting after) (in berlin))", line, line]
+    ):
         tree = tree_of(text)
-        size = len(tree["labels"])
-        closed = number == len(trees) - 1
-        new = (
-            []
-            if closed
-            else [node for node in range(size) if not steps or tree["labels"][node] not in steps[-1]["tree"]["labels"]]
-        )
-        if number == 1:
-            new = [1, 2]
+        before = steps[-1]["tree"]["labels"] if steps else []
+        new = [node for node, label in enumerate(tree["labels"]) if label not in before]
         slots = []
-        for node in range(size):
-            names = (
-                ["</s>", "after", "in"]
-                if closed or number == 3
-                else [["filter", "meeting", "berlin", "noon"][node % 4], "</s>", "in"]
-            )
-            probabilities = np.sort(random.dirichlet(np.full(3, 0.4)))[::-1]
-            slots.append(
-                {
-                    "node": node,
-                    "kind": "child of",
-                    "predictions": [{"symbol": name, "probability": float(p)} for name, p in zip(names, probabilities)],
-                }
-            )
-        steps.append({"tree": tree, "inserted": new, "slots": slots})
-    outputs = [
-        {"hypothesis": line, "score": -0.05, "metric": 100.0, "views": {"insertion": {"steps": steps}}},
-        {"hypothesis": line, "score": -0.4, "metric": 100.0, "views": {}},
-    ]
+        for node in range(len(tree["labels"])):
+            first = "</s>" if number >= 3 else ["filter", "meeting", "berlin", "noon"][node % 4]
+            names = [first, "after" if number >= 3 else "</s>", "in"]
+            probabilities = np.sort(random.dirichlet(np.full(3, 0.4)))[::-1].tolist()
+            predictions = [{"symbol": name, "probability": p} for name, p in zip(names, probabilities)]
+            slots.append({"node": node, "kind": "child of", "predictions": predictions})
+        steps.append({"tree": tree, "inserted": [1, 2] if number == 1 else new if number < 4 else [], "slots": slots})
+    outputs = [_output(line, -0.05, 100.0, insertion={"steps": steps}), _output(line, -0.4, 100.0)]
     return _sentence(None, source.split(), line, outputs)
 
 
 def _classified(random: np.random.Generator) -> dict:
-    parse = tree_of(REVIEW)
-    inner = [node for node, children in enumerate(parse["children"]) if children]
+    parse = read(REVIEW)
+    inner = [place for place, node in enumerate(parse.preorder()) if node.children]
     predicted = ["neutral", "neutral", "neutral", "positive", "negative"]
     gold = ["neutral", "neutral", "negative", "positive", "negative"]
     view = {
@@ -341,8 +253,5 @@ def _classified(random: np.random.Generator) -> dict:
         "probabilities": [0.04, 0.23, 0.49, 0.21, 0.03],
         "nodes": [{"index": i, "predicted": p, "gold": g} for i, p, g in zip(inner, predicted, gold)],
     }
-    outputs = [
-        {"hypothesis": "neutral", "score": -0.71, "metric": 100.0, "views": {"classification": view}},
-        {"hypothesis": "negative", "score": -0.9, "metric": 0.0, "views": {}},
-    ]
-    return _sentence(parse, _leaves(parse), "neutral", outputs)
+    outputs = [_output("neutral", -0.71, 100.0, classification=view), _output("negative", -0.9, 0.0)]
+    return _sentence(parse, list(parse.leaves()), "neutral", outputs)

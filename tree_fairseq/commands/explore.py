@@ -37,17 +37,15 @@ _SENTENCES, _SENTENCES_SERVED = 200, 20
 _PORT = 8017
 
 
-def load_system(name: str, path: str, data: str, overrides: dict[str, Any], cpu: bool) -> System:
-    """Loads a checkpoint, or an ensemble joined by ``:``, with the folder of its data."""
-    return System(load_models(path, data, overrides, cpu), name)
-
-
 def explore(args: argparse.Namespace, overrides: dict[str, Any]) -> None:
     """Loads the systems, explains the sentences, and writes or serves the page."""
     names = args.names or ("model", "baseline")
-    systems = [load_system(names[0], args.path, args.data, overrides, args.cpu)]
-    if args.baseline is not None:
-        systems.append(load_system(names[1], args.baseline, args.baseline_data or args.data, overrides, args.cpu))
+    places = [(args.path, args.data), (args.baseline, args.baseline_data or args.data)]
+    systems = [
+        System(load_models(path, data, overrides, args.cpu), name)
+        for name, (path, data) in zip(names, places)
+        if path is not None
+    ]
     comparison = Comparison(systems, args.title, progress=not args.no_progress_bar)
     count = args.sentences
     if count is None:
@@ -85,7 +83,7 @@ def _add_flags(parser: argparse.ArgumentParser) -> list[str]:
     served = "serve the page on this machine alone (127.0.0.1), for typed sentences"
     page = f"the page (default: {_OUTPUT}, unless --json or --serve is given)"
     own = [
-        add("--baseline", "--path2", metavar="CHECKPOINT", help="a second system to compare with"),
+        add("--baseline", metavar="CHECKPOINT", help="a second system to compare with"),
         add("--baseline-data", metavar="DIR", help="the folder of the second system, if it is another"),
         add("--names", nargs=2, metavar=("NAME", "NAME"), help="of the systems (default: model baseline)"),
         add("--sentences", type=_count, metavar="N", help=sentences),
