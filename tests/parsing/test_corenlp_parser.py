@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tests.parsing.conftest import content, parse_file, write_text
 from tests.parsing.corenlp_server import running
 from tree_fairseq.errors import ParserUnavailableError
 from tree_fairseq.parsing import corenlp_parser
-from tree_fairseq.parsing.corpus import parse_corpus
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions, build_parser
 from tree_fairseq.trees.bracket import write_forest
@@ -34,10 +34,9 @@ def written(trees) -> list[str | None]:
 
 def test_sentences_go_in_one_request_and_keep_their_words(server):
     parser = build_parser(options(server))
-    sentences = [["the", "(", "old", ")", "1/2"], [], ["ein", "Müller"]]
+    sentences = [["the", "(", "old", ")", "1/2"], ["ein", "Müller"]]
     assert written(parser.parse(sentences)) == [
         "(ROOT (S (T3 the) (T1 -LRB-) (T3 old) (T1 -RRB-) (T3 1/2)))",
-        None,
         "(ROOT (S (T3 ein) (T6 Müller)))",
     ]
     ((properties, text),) = server.requests
@@ -134,20 +133,17 @@ def test_raw_text_is_tokenised_by_the_server(server):
 
 
 def test_dependencies(server):
-    found = build_parser(options(server)).parse_dependencies([["The", "man"], [], ["OTHER"]])
-    assert found[1:] == [None, None]
+    found = build_parser(options(server)).parse_dependencies([["The", "man"], ["OTHER"]])
+    assert found[1] is None
     assert [(word.form, word.head, word.relation, word.lemma, word.xpos) for word in found[0]] == [
         ("The", 0, "root", "the", "T3"),
         ("man", 1, "dep", "man", "T3"),
     ]
 
 
-def test_a_corpus_is_parsed_by_processes_and_cached(server, tmp_path):
-    text = tmp_path / "text"
-    text.write_text("a b\nc\na b\n")
-    summary = parse_corpus(text, tmp_path / "shards", options(server), workers=1, progress=False)
-    assert summary.shards[0].read_text().splitlines() == ["(ROOT (S (T1 a) (T1 b)))", "(ROOT (S (T1 c)))"] + [
-        "(ROOT (S (T1 a) (T1 b)))"
-    ]
-    parsed = [text for _, text in server.requests if "boat" not in text]
-    assert sorted(line for text in parsed for line in text.split("\n")) == ["a b", "c"]
+def test_a_corpus_is_parsed_by_processes(server, tmp_path):
+    parsed = parse_file(write_text(tmp_path / "text", ["a b", "c", "a b"]), tmp_path / "shards", options(server), 1)
+    trees = ["(ROOT (S (T1 a) (T1 b)))", "(ROOT (S (T1 c)))", "(ROOT (S (T1 a) (T1 b)))"]
+    assert content(parsed.shards).decode().splitlines() == trees
+    requests = [text for _, text in server.requests if "boat" not in text]
+    assert sorted(line for text in requests for line in text.split("\n")) == ["a b", "c"]

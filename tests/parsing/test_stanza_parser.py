@@ -35,12 +35,6 @@ def test_trees_cover_the_words_in_every_batch(parser):
     assert parser.parse(sentences[::-1])[::-1] == trees
 
 
-def test_empty_sentences_keep_their_position(parser):
-    trees = parser.parse([[], ["the", "man"], []])
-    assert trees[0] is None is trees[2] and trees[1].leaves() == ["the", "man"]
-    assert parser.parse([]) == [] and parser.parse([[]]) == [None]
-
-
 def test_every_word_has_a_tag_and_every_label_is_in_the_inventory(parser):
     trees = parser.parse([sentence.split() for sentence in SENTENCES])
     nodes = [node for tree in trees for node in tree.preorder() if not node.is_leaf]

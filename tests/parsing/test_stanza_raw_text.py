@@ -9,13 +9,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.parsing.conftest import write_text
+from tests.parsing.conftest import content, parse_file, write_text
 from tree_fairseq.parsing.controls import ControlParser
-from tree_fairseq.parsing.corpus import parse_corpus
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions
+from tree_fairseq.parsing.stanza_parser import StanzaParser
 from tree_fairseq.parsing.stanza_trees import merge_multiword_tokens, to_label, to_tree
-from tree_fairseq.support import processes
 from tree_fairseq.trees.bracket import read_forest, write_forest
 from tree_fairseq.trees.tree import forest_leaves
 
@@ -97,28 +96,26 @@ def test_pieces_are_assigned_to_stanzas_tokens(raw_text_models):
     assert "(NN (NN_sub ▁wo) (NN_sub man))" in write_forest(line.forest)
 
 
-def test_a_file_is_parsed_by_a_process_and_then_read_from_the_cache(english_models, tmp_path, monkeypatch):
+def test_a_file_is_parsed_by_a_process_and_then_read_from_the_cache(
+    english_models, small_blocks, tmp_path, monkeypatch
+):
     chooser = random.Random(1)
     lines = [" ".join(chooser.choices([*WORDS, "wo@@ man", "&apos;s"], k=chooser.randint(0, 9))) for _ in range(40)]
     text = write_text(tmp_path / "text.en", lines)
     stanza = ParserOptions(parser_dir=str(english_models), device="cpu", batch_size=8)
-    first = parse_corpus(
-        text, tmp_path / "a", stanza, workers=1, shard_lines=15, cache=tmp_path / "cache", progress=False
-    )
-    forests = "".join(path.read_text() for path in first.shards).splitlines()
+    first = parse_file(text, tmp_path / "a", stanza, workers=1, cache=tmp_path / "cache")
+    forests = content(first.shards).decode().splitlines()
     assert [forest_leaves(read_forest(forest)) for forest in forests] == [line.split() for line in lines]
-    assert first.failed == [] and first.parsed > 20 and first.sentences_per_second > 0
+    assert not first.failed and first.parsed > 20
     # `parse_lines` in this process gives the same trees.
     assert [write_forest(line.forest) for line in LineParser(stanza).parse_lines(lines)] == forests
 
     def refuse(*arguments):
-        raise AssertionError("a process was started although all trees were cached")
+        raise AssertionError("a model was loaded although all trees were cached")
 
-    monkeypatch.setattr(processes, "_Process", refuse)
-    second = parse_corpus(
-        text, tmp_path / "b", stanza, workers=1, shard_lines=15, cache=tmp_path / "cache", progress=False
-    )
-    assert "".join(path.read_text() for path in second.shards).splitlines() == forests and second.parsed == 0
+    monkeypatch.setattr(StanzaParser, "_load", refuse)
+    second = parse_file(text, tmp_path / "b", stanza, cache=tmp_path / "cache")
+    assert content(second.shards).decode().splitlines() == forests
 
 
 def token(start, end, *words):

@@ -215,7 +215,8 @@ def _dependencies(args: argparse.Namespace, parser: LineParser) -> Iterator[str]
             sentences = [[tree.leaves() for tree in line.forest] for line in parsed]
         else:
             sentences = [parser.sentences(line, number + k, _place(args)) for k, line in enumerate(lines, 1)]
-        rows = iter(parser.parser.parse_dependencies([words for line in sentences for words in line]))
+        words = [words for line in sentences for words in line]
+        rows = iter(parser.parser.parse_dependencies(words) if words else ())
         for line in sentences:
             number += 1
             found = list(zip(line, islice(rows, len(line))))

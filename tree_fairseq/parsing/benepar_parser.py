@@ -124,16 +124,12 @@ class BeneparParser:
         import_library("torch", "benepar", "--tree-parser benepar").cuda.empty_cache()
 
     def parse(self, sentences: list[list[str]]) -> list[Tree | None]:
-        """Parses sentences of words; returns None for one without words. One that is too long makes its batch fail."""
+        """Parses sentences of words. One that is too long makes its batch fail."""
         parser = self._load()
         sentence_of = import_library("benepar", "benepar", "--tree-parser benepar").InputSentence
-        filled = [position for position, words in enumerate(sentences) if words]
         with _quietly():
-            found = list(parser.parse_sents([sentence_of(words=sentences[position]) for position in filled]))
-        results: list[Tree | None] = [None] * len(sentences)
-        for position, tree in zip(filled, found):
-            results[position] = tree_over_words(tree, sentences[position])
-        return results
+            found = parser.parse_sents([sentence_of(words=words) for words in sentences])
+            return list(map(tree_over_words, found, sentences))
 
     def _load(self) -> Any:
         if self._parser is None:

@@ -52,9 +52,8 @@ class ControlParser:
 
     tags = inventory
 
-    def parse(self, sentences: list[list[str]]) -> list[Tree | None]:
-        """Fails only on a sentence without words."""
-        return [self._parse_one(words) if words else None for words in sentences]
+    def parse(self, sentences: list[list[str]]) -> list[Tree]:
+        return [self._parse_one(words) for words in sentences]
 
     def _parse_one(self, words: list[str]) -> Tree:
         generator = _generator(self._seed, words)
@@ -89,9 +88,8 @@ class FlatParser:
         """Names no labels: all text can have those of flat trees."""
         return []
 
-    def parse(self, sentences: list[list[str]]) -> list[Tree | None]:
-        """Fails only on a sentence without words."""
-        return [flat_tree(words) if words else None for words in sentences]
+    def parse(self, sentences: list[list[str]]) -> list[Tree]:
+        return [flat_tree(words) for words in sentences]
 
 
 @register_parser("flat", expensive=False)

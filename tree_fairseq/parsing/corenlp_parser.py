@@ -149,19 +149,13 @@ class CoreNlpParser:
         return []
 
     def parse(self, sentences: list[list[str]]) -> list[Tree | None]:
-        """A sentence without words has None, and one for which the server gives other words."""
-        return [
-            None if found is None else _tree_over(words, found)
-            for words, found in zip(sentences, self._annotated(sentences, self._properties))
-        ]
+        """A sentence for which the server gives other words has None."""
+        return list(map(_tree_over, sentences, self._annotated(sentences, self._properties)))
 
     def parse_dependencies(self, sentences: list[list[str]]) -> list[list[DependencyWord] | None]:
         """Basic dependencies; Universal Dependencies where CoreNLP has a model for them."""
         properties = {**self._properties, "annotators": "tokenize,ssplit,pos,lemma,depparse"}
-        return [
-            None if found is None else _dependencies(words, found)
-            for words, found in zip(sentences, self._annotated(sentences, properties))
-        ]
+        return list(map(_dependencies, sentences, self._annotated(sentences, properties)))
 
     def parse_text(self, lines: list[str]) -> list[ParsedText | None]:
         """The leaves are CoreNLP's tokens; white space inside a token becomes ``_``."""
@@ -173,31 +167,28 @@ class CoreNlpParser:
     def _pretokenized(properties: Mapping[str, str]) -> dict[str, str]:
         return {**properties, "tokenize.whitespace": "true", "ssplit.eolonly": "true"}
 
-    def _annotated(self, sentences: list[list[str]], properties: Mapping[str, str]) -> list[Mapping[str, Any] | None]:
-        """Returns the server's answer about each sentence; None for a sentence without words."""
-        results: list[Mapping[str, Any] | None] = [None] * len(sentences)
+    def _annotated(self, sentences: list[list[str]], properties: Mapping[str, str]) -> list[Mapping[str, Any]]:
+        """Returns the server's answer about each sentence."""
+        results: list[Mapping[str, Any]] = []
         for batch in _batches(sentences):
-            text = "\n".join(" ".join(sentences[position]) for position in batch)
-            found = self._server.annotate(text, self._pretokenized(properties))
+            found = self._server.annotate("\n".join(map(" ".join, batch)), self._pretokenized(properties))
             if len(found) != len(batch):
                 raise RuntimeError(f"the CoreNLP server found {len(found)} sentences in {len(batch)} lines")
-            for position, sentence in zip(batch, found):
-                results[position] = sentence
+            results += found
         return results
 
 
-def _batches(sentences: list[list[str]]) -> list[list[int]]:
-    """Returns the positions of sentences with words, in batches of one request each."""
-    batches: list[list[int]] = []
+def _batches(sentences: list[list[str]]) -> list[list[list[str]]]:
+    """Returns the sentences in batches of one request each."""
+    batches: list[list[list[str]]] = []
     size = 0
-    for position, words in enumerate(sentences):
+    for words in sentences:
         own = sum(map(len, words)) + len(words)
-        if words and (not batches or size + own > _CHARACTERS):
+        if not batches or size + own > _CHARACTERS:
             batches.append([])
             size = 0
-        if words:
-            batches[-1].append(position)
-            size += own
+        batches[-1].append(words)
+        size += own
     return batches
 
 

@@ -211,7 +211,10 @@ class ConstituencyParser(Protocol):
         """Returns all labels of phrases and of words that the parser can give; ``[]`` if it does not know them."""
 
     def parse(self, sentences: list[list[str]]) -> Sequence[Tree | None]:
-        """Returns one tree for each sentence, in order, whose leaves are its words; None where the parser fails."""
+        """Returns one tree for each sentence, in order, whose leaves are its words; None where the parser fails.
+
+        Every sentence has words.
+        """
 
 
 @dataclass(frozen=True)

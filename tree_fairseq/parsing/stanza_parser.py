@@ -215,37 +215,27 @@ class StanzaParser:
         torch.cuda.empty_cache()
 
     def parse(self, sentences: list[list[str]]) -> list[Tree | None]:
-        """Sentences without words, or on which the model gives up, have None."""
+        """Sentences on which the model gives up have None."""
         self._load()
-        filled = {position: words for position, words in enumerate(sentences) if words}
-        if not filled:
-            return [None] * len(sentences)
         with _undisturbed():
-            parsed = self._parse_document(self._pipeline(list(filled.values()), processors="tokenize,pos"))
-        trees = dict(zip_equal(filled, parsed))
-        return [trees.get(position) for position in range(len(sentences))]
+            return self._parse_document(self._pipeline(sentences, processors="tokenize,pos"))
 
     def parse_text(self, lines: list[str]) -> list[ParsedText | None]:
         """The leaves are Stanza's tokens; white space inside a token becomes ``_``."""
-        if self._options.tokenize != "stanza":
-            raise ParserUnavailableError("raw text is parsed with --tree-tokenize stanza only")
         self._load()
         stanza = _import_stanza()
-        filled = [position for position, line in enumerate(lines) if line.strip()]
-        results: list[ParsedText | None] = [ParsedText((), []) for _ in lines]
+        results: list[ParsedText | None] = []
         with _undisturbed():
-            documents = self._pipeline.process(
-                [stanza.Document([], text=lines[position]) for position in filled], processors="tokenize,mwt,pos"
-            )
-            for position, document in zip_equal(filled, documents):
+            documents = [stanza.Document([], text=line) for line in lines]
+            tagged = self._pipeline.process(documents, processors="tokenize,mwt,pos")
+            for line, document in zip_equal(lines, tagged):
                 found = self._parse_document(document)
                 trees = [tree for tree in found if tree is not None]
-                results[position] = None
-                if len(trees) == len(found):
-                    results[position] = merge_multiword_tokens(lines[position], document.sentences, trees)
+                is_whole = len(trees) == len(found)
+                results.append(merge_multiword_tokens(line, document.sentences, trees) if is_whole else None)
         return results
 
-    def parse_dependencies(self, sentences: list[list[str]]) -> list[list[DependencyWord] | None]:
+    def parse_dependencies(self, sentences: list[list[str]]) -> list[list[DependencyWord]]:
         """Raises ParserUnavailableError if the folder of the models has no dependency parser."""
         if self._dependency_pipeline is None:
             folder, options = self._options.parser_dir, self._options.replace(tokenize="pretokenized")
@@ -257,12 +247,8 @@ class StanzaParser:
             lemmas = {} if "lemma_model_path" in models else {"lemma_use_identity": True}
             processors = ["tokenize", "pos", "lemma", "depparse"]
             self._dependency_pipeline = _load_pipeline(options, processors, models, **lemmas)
-        filled = [words for words in sentences if words]
-        if not filled:
-            return [None] * len(sentences)
         with _undisturbed():
-            found = iter(to_dependencies(self._dependency_pipeline(filled)))
-        return [next(found) if words else None for words in sentences]
+            return to_dependencies(self._dependency_pipeline(sentences))
 
     def _parse_document(self, document: Any) -> list[Tree | None]:
         """Returns a tree for each sentence of a tagged document.

@@ -67,8 +67,8 @@ def compare(gold: Sequence[Forest], found: Sequence[Forest | None], seed: int) -
     kept = [(forest, own) for forest, own in zip_equal(gold, found) if own is not None]
 
     def control(parser: ControlParser) -> list[tuple[Forest, Forest]]:
-        trees = parser.parse([forest_leaves(forest) for forest, _ in kept])
-        return [(forest, () if tree is None else (tree,)) for (forest, _), tree in zip(kept, trees)]
+        sentences = [(forest, forest_leaves(forest)) for forest, _ in kept]
+        return [(forest, tuple(parser.parse([words])) if words else ()) for forest, words in sentences]
 
     seeded = ParserOptions(name="random", seed=seed)
     return {
