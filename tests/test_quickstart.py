@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import re
@@ -21,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 BUNDLED = ROOT / "examples/quickstart/stanza-en"
 
 
-def quickstart(*arguments: str, succeeds: bool = True) -> subprocess.CompletedProcess:
+def quickstart(*arguments: str, succeeds: bool = True) -> str:
     environment = {
         **os.environ,
         "PATH": os.pathsep.join([str(programs()), str(Path(sys.executable).parent), os.environ["PATH"]]),
@@ -32,7 +31,7 @@ def quickstart(*arguments: str, succeeds: bool = True) -> subprocess.CompletedPr
     )
     assert (done.returncode == 0) == succeeds, done.stdout[-3000:] + done.stderr[-3000:]
     assert "DEBUG" not in done.stdout + done.stderr and ".building/" not in done.stdout
-    return done
+    return done.stdout + done.stderr
 
 
 def check(out: Path, printed: str, train_pairs: int) -> None:
@@ -43,15 +42,15 @@ def check(out: Path, printed: str, train_pairs: int) -> None:
     assert result["signature"] in printed and "tok:13a" in printed
     assert printed.count("  reference ") == 3
     assert str(out / "parse.svg") in printed
-    assert re.search(r"\| fairseq-interactive .* --beam 5\n +\S.*\n.*done; type sentences of your own", printed)
+    assert re.search(r"^    \S", printed.partition("learning_curves.png")[2], re.MULTILINE)  # the typed sentence
     assert "@@" not in printed and (out / "data-bin/subwords.codes").is_file()
     picture = xml.etree.ElementTree.parse(out / "parse.svg").getroot()
     assert picture.tag.endswith("svg") and "NP" in [text.strip() for text in picture.itertext()]
 
 
 def test_it_runs_on_its_own_corpus(tmp_path):
-    out = tmp_path / "out"
-    printed = quickstart("--toy", "--out", str(out)).stdout
+    out = tmp_path / "toy"
+    printed = quickstart("--toy", "--out", str(tmp_path))
     check(out, printed, 200)
     assert "--arch tree_transformer_tiny --distance-bias both" in printed
     assert "--arch transformer_distance_bias --distance-bias linear" in printed
@@ -62,7 +61,7 @@ def test_it_runs_on_its_own_corpus(tmp_path):
 
 
 def test_it_runs_on_a_users_folder(tmp_path):
-    folder, out = tmp_path / "mine", tmp_path / "out"
+    folder, out = tmp_path / "mine", tmp_path / "out/toy"
     folder.mkdir()
     drawn = [(" ".join(tree.leaves()), sentence) for tree, sentence in islice(pairs(seed=6, max_length=14), 130)]
     for language, side in (("en", 0), ("de", 1)):
@@ -74,16 +73,16 @@ def test_it_runs_on_a_users_folder(tmp_path):
         "--data",
         str(folder),
         "--out",
-        str(out),
+        str(tmp_path / "out"),
         "--parser-dir",
         str(BUNDLED),
         "--subset",
         "120",
         "--distance-bias",
         "none",
-    ).stdout
+    )
     check(out, printed, 108)
-    assert "--arch transformer," in printed and "--distance-bias" not in printed
+    assert "--arch transformer " in printed and "--distance-bias" not in printed
 
 
 @pytest.mark.parametrize(
@@ -95,37 +94,10 @@ def test_it_runs_on_a_users_folder(tmp_path):
     ],
 )
 def test_wrong_arguments_are_refused(arguments, message):
-    done = quickstart(*arguments, succeeds=False)
-    assert message in done.stderr and "usage:" in done.stderr
+    assert message in quickstart(*arguments, succeeds=False)
 
 
 def test_a_folder_without_text_is_refused_at_once(tmp_path):
-    done = quickstart("--data", str(tmp_path), "--out", str(tmp_path / "out"), succeeds=False)
-    assert "it needs train.SOURCE and train.TARGET" in done.stderr
-    assert not (tmp_path / "out/data-bin").exists()
-
-
-def quickstart_module():
-    spec = importlib.util.spec_from_file_location("quickstart", ROOT / "examples/quickstart/quickstart.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_training_shows_how_far_it_is_and_the_time_that_is_left(tmp_path, capsys, monkeypatch):
-    module = quickstart_module()
-    monkeypatch.setattr(module, "SECONDS_BETWEEN_LINES", 0)
-    run = module.Quickstart({"out": str(tmp_path)})
-    run.logs.mkdir()
-    line = module.Line()
-    for name, updates in (("tree_transformer", ()), ("transformer", (10,)), ("tree_transformer", (10, 20))):
-        lines = [f"2026 | INFO | train_inner | epoch 001: loss=5.5, ppl=45, num_updates={n}, lr=0.1\n" for n in updates]
-        (run.logs / f"{name}.log").write_text("".join(lines))
-        (run.logs / "transformer.log").touch()
-        line.show(lambda: run.progress(["tree_transformer", "transformer"], 100, 30.0))
-    line.end()
-    assert capsys.readouterr().out.splitlines() == [
-        "the trainings start",
-        "transformer 10 of 100 updates, loss 5.5",
-        "tree_transformer 20 of 100 updates, loss 5.5; transformer 10 of 100 updates, loss 5.5, about 4:30 left",
-    ]
+    printed = quickstart("--data", str(tmp_path), "--out", f"{tmp_path}-out", succeeds=False)
+    assert "it needs train.SOURCE and train.TARGET" in printed
+    assert not Path(f"{tmp_path}-out/data-bin").exists()
