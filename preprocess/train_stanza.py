@@ -12,15 +12,19 @@ import json
 import logging
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
+import numpy as np
 import torch
+from scipy.sparse import csr_matrix
+from scipy.sparse.linalg import svds
 
+from preprocess.corpora import write_lines
 from preprocess.english_german.__main__ import pairs
 from preprocess.labelled_f1 import PythonEvaluator, score
-from preprocess.word_vectors import vectors, write_vectors
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.bracket import read_tree, write_forest
 from tree_fairseq.trees.tree import Tree
@@ -70,6 +74,50 @@ def write_treebank(folder: Path, name: str, trees: Sequence[Tree]) -> None:
     """Writes ``NAME.trees`` for the parser and ``NAME.conllu`` for the tagger."""
     (folder / f"{name}.trees").write_text("".join(write_forest((tree,)) + "\n" for tree in trees), encoding="utf-8")
     (folder / f"{name}.conllu").write_text(conllu(trees), encoding="utf-8")
+
+
+def cooccurrences(sentences: Sequence[Sequence[str]], window: int) -> tuple[list[str], csr_matrix]:
+    """Counts how often each pair of words occurs within a window of words to either side.
+
+    Returns the words, most frequent first (ties by spelling), and their symmetric counts [V, V].
+    """
+    frequency = Counter(word for sentence in sentences for word in sentence)
+    words = sorted(frequency, key=lambda word: (-frequency[word], word))
+    index = {word: position for position, word in enumerate(words)}
+    # A gap as wide as the window between sentences, so that no window reaches over it.
+    rows = [[index[word] for word in sentence] + [-1] * window for sentence in sentences]
+    tokens = np.array([token for row in rows for token in row], dtype=np.int64)
+    counts = csr_matrix((len(words), len(words)), dtype=np.float64)
+    for offset in range(1, window + 1):
+        left, right = tokens[:-offset], tokens[offset:]
+        both = (left >= 0) & (right >= 0)
+        pairs = csr_matrix((np.ones(both.sum()), (left[both], right[both])), shape=counts.shape)
+        counts = counts + pairs + pairs.T
+    return words, csr_matrix(counts)
+
+
+def vectors(sentences: Sequence[Sequence[str]], dimensions: int, window: int = 2) -> tuple[list[str], np.ndarray]:
+    """Computes word vectors by truncated singular value decomposition of positive mutual information.
+
+    Levy and Goldberg (2014) describe the method. There must be more than ``dimensions`` different words. Returns the
+    words and their vectors [V, dimensions], float32, scaled to unit variance over all entries.
+    """
+    words, counts = cooccurrences(sentences, window)
+    marginal = np.asarray(counts.sum(axis=1)).ravel()
+    entries = counts.tocoo()
+    information = np.log(entries.data * counts.sum() / (marginal[entries.row] * marginal[entries.col]))
+    positive = csr_matrix((np.maximum(information, 0.0), (entries.row, entries.col)), shape=counts.shape)
+    # With a fixed start, the iterative solver returns the same vectors every time.
+    left, values, _ = svds(positive, k=dimensions, v0=np.ones(len(words)))
+    order = np.argsort(-values)
+    scaled = left[:, order] * np.sqrt(values[order])
+    return words, (scaled / scaled.std()).astype(np.float32)
+
+
+def write_vectors(path: Path, words: Sequence[str], matrix: np.ndarray) -> None:
+    """Writes the text format of word2vec: a header, then a word and its numbers on each line."""
+    rows = (f"{word} {' '.join(f'{value:.5f}' for value in row)}" for word, row in zip(words, matrix))
+    write_lines(path, [f"{len(words)} {matrix.shape[1]}", *rows])
 
 
 def train_word_vectors(folder: Path, trees: Sequence[Tree]) -> None:

@@ -13,7 +13,6 @@ import torch
 from sklearn.metrics import accuracy_score, matthews_corrcoef
 from torch import Tensor, nn
 
-from preprocess.small_encoder import SmallEncoder
 from preprocess.word_pieces import all_pieces
 from tests.classification.documents import Task
 from tests.nn.pretrained import library
@@ -25,7 +24,7 @@ from tree_fairseq.classification.prediction import ClassPredictor
 from tree_fairseq.nn.pretrained import PretrainedPieces, PretrainedPiecesConfig
 from tree_fairseq.scoring.predictions import ClassOutcomes
 
-ENCODER = SmallEncoder(vocabulary=90, layers=2, width=16, heads=2, length=80)
+LENGTH = 80
 CLASSES = ("no", "so", "yes")
 WORDS = ("A", "film", "the", "plot", "grows", "long", "stays", "short", "unwatchable", ".")
 UNKNOWN = "Ω"
@@ -38,6 +37,18 @@ def texts_of(kind: str) -> list[list[str]]:
     drawn = [[" ".join(chooser.choices(WORDS, k=chooser.randint(1, 8))) for _ in range(KINDS[kind])] for _ in range(24)]
     drawn[3][-1] += f" {UNKNOWN}"
     return drawn
+
+
+def learn_pieces(texts: list[str]):
+    """Learns a lower-casing tokenizer of word pieces; returns the library's object."""
+    tokenizers = pytest.importorskip("tokenizers")
+    words = tokenizers.BertWordPieceTokenizer(lowercase=True)
+    words.train_from_iterator(texts, vocab_size=90, show_progress=False)
+    pieces = words._tokenizer
+    ends = ((end, pieces.token_to_id(end)) for end in ("[SEP]", "[CLS]"))
+    pieces.post_processor = tokenizers.processors.BertProcessing(*ends)
+    special = {f"{name}_token": f"[{name.upper()}]" for name in ("pad", "unk", "cls", "sep", "mask")}
+    return library().PreTrainedTokenizerFast(tokenizer_object=pieces, model_max_length=LENGTH, **special)
 
 
 class LibraryClassifier(nn.Module):
@@ -57,9 +68,11 @@ def saved(tmp_path_factory):
     """The folder of an encoder; its tokenizer and a classifier over it, as they were before they were saved."""
     transformers, folder = library(), tmp_path_factory.mktemp("bert")
     # Rare words stay in pieces.
-    tokenizer = ENCODER.learn_pieces([" ".join(WORDS), *[" ".join(WORDS[:6])] * 4])
+    tokenizer = learn_pieces([" ".join(WORDS), *[" ".join(WORDS[:6])] * 4])
     torch.manual_seed(0)
-    classifier = LibraryClassifier(transformers.BertModel(ENCODER._configuration(tokenizer))).eval()
+    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
+    configuration = transformers.BertConfig(vocab_size=len(tokenizer), **sizes, max_position_embeddings=LENGTH)
+    classifier = LibraryClassifier(transformers.BertModel(configuration)).eval()
     # As they are initialised, biases are 0 and the state of [CLS] hardly depends on the words.
     for weight in classifier.parameters():
         weight.data += 0.5 * torch.randn_like(weight)
@@ -89,7 +102,7 @@ def own_classifier(folder, classifier: LibraryClassifier, source):
 
 def own_batch(pieces: PretrainedPieces, source, texts: list[list[str]]) -> dict:
     """Collates raw texts as new lines are."""
-    reader = SentenceReader(len(texts[0]) == 2, source, ENCODER.length)
+    reader = SentenceReader(len(texts[0]) == 2, source, LENGTH)
     lines = reader(["\t".join(line) for line in texts], pieces.encode)
     dataset = TextDataset(lines, lines.lengths, source, is_typed=True)
     return dataset.collater([dataset[index] for index in range(len(texts))])

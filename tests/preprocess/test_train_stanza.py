@@ -13,8 +13,7 @@ from hypothesis import given, settings
 
 from preprocess.english_german.__main__ import pairs
 from preprocess.labelled_f1 import PythonEvaluator, brackets, score
-from preprocess.train_stanza import conllu, evaluate, slim
-from preprocess.word_vectors import cooccurrences, vectors, write_vectors
+from preprocess.train_stanza import conllu, cooccurrences, evaluate, slim, vectors, write_vectors
 from tests.strategies import trees
 from tree_fairseq.trees.bracket import read_tree
 
