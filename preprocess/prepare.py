@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import itertools
+import tempfile
 from pathlib import Path
 
 from preprocess.command import prepare_data_set
@@ -79,18 +80,18 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--source", required=True, help="source language")
     parser.add_argument("--target", required=True, help="target language")
     parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--work", type=Path, help="folder for extracted archives (default: OUTPUT/../official)")
     parser.add_argument("--up-to", type=int, help="train on pairs whose sources have at most that many words")
     parser.add_argument("--subset", type=int, help="train on a random sample of that many pairs")
     parser.add_argument("--limit", type=int, help="only the first pairs of every split")
     parser.add_argument("--workers", type=int, default=1)
     args = parser.parse_args(arguments)
     languages = (args.source, args.target)
-    options = PrepareOptions(args.work or args.output.parent / "official", args.workers)
+    args.output.mkdir(parents=True, exist_ok=True)
 
     def prepare() -> dict[str, int]:
-        corpus = load(args.name, args.data, languages, options)
-        return write_corpus(corpus, args.output, languages, args.subset, args.limit, args.up_to)
+        with tempfile.TemporaryDirectory(dir=args.output.parent) as extracted:
+            corpus = load(args.name, args.data, languages, PrepareOptions(Path(extracted), args.workers))
+            return write_corpus(corpus, args.output, languages, args.subset, args.limit, args.up_to)
 
     return prepare_data_set("prepare", args.name, prepare)
 

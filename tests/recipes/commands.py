@@ -21,7 +21,7 @@ LIBRARY = EXAMPLES / "lib"
 SCRIPTS = [
     path.relative_to(EXAMPLES)
     for path in sorted(EXAMPLES.glob("*/*.sh"))
-    if path.parent != LIBRARY and "lib/recipe.sh" in path.read_text(encoding="utf-8")
+    if path.parent not in (LIBRARY, EXAMPLES / "quickstart") and "lib/recipe.sh" in path.read_text(encoding="utf-8")
 ]
 NAMES = sorted({script.parent.name for script in SCRIPTS})
 PARSERS = {"fairseq-train": options.get_training_parser, "fairseq-generate": options.get_generation_parser}
