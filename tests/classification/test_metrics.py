@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tree_fairseq.classification.metrics import class_figures, confusion_counts, confusion_line, pearson, spearman
+from tree_fairseq.classification.criterion import class_figures, confusion_counts, confusion_line, pearson, spearman
 
 NUMBERS = st.lists(st.tuples(st.integers(-9, 9), st.integers(-9, 9)), min_size=3, max_size=9)
 PAIRS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=20)

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 
 from tests.classification.random_documents import PAD, Documents, lengths
-from tree_fairseq.classification.packing import Packing, unpack
+from tree_fairseq.classification.document_structure import Packing, unpack
 
 
 def build(documents: Documents) -> Packing:

@@ -497,12 +497,12 @@ def test_a_parser_s_failures_are_named_with_the_user_s_file(tmp_path):
         (("--tree-parser", "toy", "--node-symbols", "constant"), "--input-format trees"),
         (("--input-format", "trees", "--node-symbols", "parser"), "--tree-parser"),
         (("--input-format", "trees", "--node-symbols", "parser", "--tree-parser", "brackets"), "--tree-parser"),
-        (("--tree-parser", "toy", "-s", "en"), "Leave out -s"),
-        (("--tree-parser", "toy", "--tree-sides", "source,target"), "no trees"),
+        (("--tree-parser", "toy", "-s", "en"), "--source-lang en"),
+        (("--tree-parser", "toy", "--tree-sides", "source,target"), "--tree-sides target"),
         (("--tree-parser", "toy", "--joined-dictionary"), "--joined-dictionary"),
         (("--tree-parser", "toy", "--thresholdtgt", 2), "--thresholdtgt"),
         (("--tree-parser", "toy", "--target-modality", "tree"), "--target-modality"),
-        (("--tree-parser", "toy", "--classes", "a", "--tgtdict", "dict"), "--classes with --tgtdict"),
+        (("--tree-parser", "toy", "--classes", "a", "--tgtdict", "dict"), "--classes beside --tgtdict"),
     ],
 )
 def test_arguments_that_do_not_go_together(rows, tmp_path, arguments, words):

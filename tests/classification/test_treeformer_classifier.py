@@ -53,7 +53,7 @@ both = pytest.mark.parametrize("kind", ["scratch", "pretrained"])
 
 
 @both
-@pytest.mark.parametrize("flags", [(), ("--treeformer-within-sentences",), AS_PUBLISHED, ("--no-chart",)])
+@pytest.mark.parametrize("flags", [(), AS_PUBLISHED, ("--no-chart",)])
 def test_what_is_read_is_the_first_state_and_the_top_row(kind, flags, request):
     model = classifier(kind, request, *flags).double()
     inputs = batch()
@@ -134,7 +134,6 @@ def test_numbers_are_read_off_one_score():
     ("flags", "message"),
     [
         (("--treeformer-height", "1"), "--treeformer-height 1 makes a chart of tokens without phrases"),
-        (("--no-chart", "--treeformer-within-sentences"), "--treeformer-within-sentences is an option of the chart"),
         (("--initial-chart-scale", "0"), "--initial-chart-scale 0 is not above 0"),
     ],
 )

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tree_fairseq  # noqa: F401  (registers the scorers)
-from tree_fairseq.classification.metrics import class_figures
+from tree_fairseq.classification.criterion import class_figures
 from tree_fairseq.scoring.predictions import ClassMeasure, ClassOutcomes, NumberMeasure
 from tree_fairseq.scoring.significance import Resampling
 

@@ -57,23 +57,6 @@ def test_it_is_the_divergence_of_the_equation(seed, kind):
     torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("share", [0.1, 1.0])
-def test_labels_are_smoothed(share):
-    sample, slot = random_batch(7)
-    model = Constant(slot, len(slot))
-    loss, _, log = criterion(label_smoothing=share)(model, sample)
-    plain = equation(slot, model.logits, sample["slot_target"])
-    uniform = model.logits.new_zeros(())
-    for predicted in torch.softmax(model.logits, dim=1):
-        for probability in predicted:
-            uniform = uniform + (1 / len(predicted)) * torch.log((1 / len(predicted)) / probability)
-    expected = (1 - share) * plain + share * uniform
-    torch.testing.assert_close(loss, expected, rtol=1e-12, atol=0)
-    torch.testing.assert_close(log["slot_loss"], plain.detach(), rtol=1e-12, atol=0)
-    ours, theirs = (torch.autograd.grad(value, model.logits)[0] for value in (loss, expected))
-    torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-12)
-
-
 def test_it_is_zero_for_a_model_that_predicts_the_target():
     sample, slot = random_batch(5)
     target = sample["slot_target"]

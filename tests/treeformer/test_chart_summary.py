@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,26 +12,21 @@ from tree_fairseq.treeformer.chart import ChartConfig, ChartSummary, words_first
 WIDTH = 8
 
 
-def summary_of(height: int, within: bool = False, seed: int = 0) -> ChartSummary:
+def summary_of(height: int, seed: int = 0) -> ChartSummary:
     torch.manual_seed(seed)
-    return ChartSummary(WIDTH, ChartConfig(treeformer_height=height), within).double()
+    return ChartSummary(WIDTH, ChartConfig(treeformer_height=height)).double()
 
 
 def direct(summary: ChartSummary, states: torch.Tensor, outside: torch.Tensor) -> torch.Tensor:
-    """Sentence by sentence; of runs of words that nothing joins, each by itself, if so asked."""
+    """Sentence by sentence."""
     chart, rows = summary.chart, []
     for sentence, is_outside in enumerate(outside.tolist()):
-        runs = [[]]
-        for column, is_cut in enumerate(is_outside):
-            if not is_cut:
-                runs[-1].append(states[column, sentence])
-            elif summary.within:
-                runs.append([])
+        words = [states[column, sentence] for column, is_cut in enumerate(is_outside) if not is_cut]
         top = []
-        for run in filter(None, runs):
-            encoded = direct_chart.encode(torch.stack(run), chart.composition(), chart.query[0], chart.height)
-            highest = min(chart.height, len(run))
-            top += [vector for (_, length), vector in encoded.items() if length == highest]
+        if words:
+            encoded = direct_chart.encode(torch.stack(words), chart.composition(), chart.query[0], chart.height)
+            highest = min(chart.height, len(words))
+            top = [vector for (_, length), vector in encoded.items() if length == highest]
         rows.append(torch.stack(top).mean(0) if top else states.new_zeros(WIDTH))
     return torch.stack(rows)
 
@@ -42,11 +36,11 @@ def direct(summary: ChartSummary, states: torch.Tensor, outside: torch.Tensor) -
     outside=st.integers(1, 9).flatmap(
         lambda n: st.lists(st.lists(st.booleans(), min_size=n, max_size=n), min_size=1, max_size=3)
     ),
-    height=st.integers(2, 6), within=st.booleans(), seed=st.integers(0, 99),
+    height=st.integers(2, 6), seed=st.integers(0, 99),
 )  # fmt: skip
-def test_values_and_gradients_equal_the_triple_loop(outside, height, within, seed):
+def test_values_and_gradients_equal_the_triple_loop(outside, height, seed):
     outside = torch.tensor(outside)
-    summary = summary_of(height, within, seed)
+    summary = summary_of(height, seed)
     states = torch.randn(outside.size(1), len(outside), WIDTH, dtype=torch.float64, requires_grad=True)
     ours, theirs = summary(states, outside), direct(summary, states, outside)
     torch.testing.assert_close(ours, theirs)
@@ -71,10 +65,9 @@ def test_words_move_to_the_first_columns_in_their_order():
     assert padding.tolist() == [[False] * 2 + [True] * 3, [False] * 3 + [True] * 2]
 
 
-@pytest.mark.parametrize("within", [False, True])
-def test_columns_without_words_are_never_read(within):
+def test_columns_without_words_are_never_read():
     outside = torch.tensor([[1, 0, 0, 1, 0, 1, 1], [1, 0, 0, 0, 0, 1, 1]]).bool()
-    summary = summary_of(3, within)
+    summary = summary_of(3)
     states = torch.randn(7, 2, WIDTH, dtype=torch.float64)
     expected = summary(states, outside)
     changed = states.masked_fill(outside.t().unsqueeze(2), 1e6)

@@ -18,7 +18,7 @@ from fairseq.data import Dictionary, data_utils
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from tree_fairseq.classification.packing import pack
+from tree_fairseq.classification.document_structure import DocumentSizes, pack
 from tree_fairseq.classification.targets import IGNORE, ClassNodes, class_targets, read_target
 from tree_fairseq.data_bin.tree_store import StoredTree
 from tree_fairseq.errors import LongSentenceError
@@ -97,27 +97,6 @@ def cut_tree(tree: StoredTree, leaves: int) -> StoredTree:
     """Returns the trees over the first leaves of a document; a sentence has to end there."""
     kept = tree.start < leaves
     return StoredTree(leaves, *(values[kept] for values in tree[1:]))
-
-
-@dataclass(frozen=True)
-class DocumentSizes:
-    """Sizes of a batch of documents, which loading processes count, so that no model has to wait for a device.
-
-    Attributes:
-        documents: B
-        leaves: of the document with the most
-        positions: leaves and nodes of the document with the most
-    """
-
-    documents: int
-    leaves: int
-    positions: int
-
-    @classmethod
-    def count(cls, is_leaf: Tensor, is_node: Tensor, document: Tensor) -> DocumentSizes:
-        """Counts real leaves ``[R, N]`` and nodes ``[R, M]`` by the document ``[R]`` of their row."""
-        leaves, nodes = (document.bincount(real.sum(1)) for real in (is_leaf, is_node))
-        return cls(len(leaves), int(leaves.max()), int((leaves + nodes).max()))
 
 
 def collate_sentences(

@@ -25,24 +25,26 @@ from tree_fairseq.classification.examples import (
     write_columns,
     write_trees,
 )
-from tree_fairseq.classification.flags import FLAGS, given_classes, settled_arguments
 from tree_fairseq.classification.folder import (
     CLASS,
+    INPUT_FORMATS,
+    SENTENCE_FORMATS,
     SENTENCE_TASK,
     SEPARATOR,
+    SYMBOL_SOURCES,
     TASK,
     TEXT,
     ClassificationRecord,
     ClassSplitRecord,
 )
-from tree_fairseq.classification.targets import UNLABELLED, NumberDictionary, class_order
+from tree_fairseq.classification.targets import UNLABELLED, NumberDictionary, check_class, class_order
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.staging import PARSED, Staging, Work, staging_path
 from tree_fairseq.data_bin.token_files import found_impl, token_file_names, token_prefix
-from tree_fairseq.errors import DictionaryMismatchError, InputError, ParserError, UnknownClassError
+from tree_fairseq.errors import ClassError, DictionaryMismatchError, InputError, ParserError, UnknownClassError
 from tree_fairseq.parsing.corpus import parse_corpus, parser_labels
 from tree_fairseq.parsing.parsers import ParserOptions
-from tree_fairseq.preprocessing.hook import Preprocessing, register_preprocessing
+from tree_fairseq.preprocessing.hook import Flags, Preprocessing, register_preprocessing
 from tree_fairseq.preprocessing.plan import (
     PreprocessPlan,
     Split,
@@ -56,12 +58,95 @@ from tree_fairseq.preprocessing.plan import (
 from tree_fairseq.preprocessing.run import LOG, building, bytes_needed, write_folder
 from tree_fairseq.preprocessing.text_files import TextPlan, model_within_trees, text_requests
 from tree_fairseq.preprocessing.tree_files import Labels, TreeSide
+from tree_fairseq.support.options import given_flags, refuse_flags
 from tree_fairseq.trees.subwords import SUBWORD_SUFFIX
 from tree_fairseq.trees.text import TextInput, inspect_text, require_parallel
 
 logger = logging.getLogger(__name__)
 
 _FOLDER = "examples"
+
+
+FLAGS: Flags = {
+    "--input-format": {
+        "choices": (*INPUT_FORMATS, *SENTENCE_FORMATS),
+        "help": "tsv: each line is a text, a tab and its class, and the text is parsed; trees: each line is a "
+        f"bracketed tree whose labels are classes, or {UNLABELLED} for no class (default: tsv). With --task "
+        f"{SENTENCE_TASK} sentence: each line is a text, a tab and its class; pair: each line is a text, a tab, a "
+        "text, a tab and the class of both (default: sentence)",
+    },
+    "--regression": {
+        "action": "store_const",
+        "const": True,
+        "help": f"with --task {SENTENCE_TASK}: each line has a number instead of the class",
+    },
+    "--node-symbols": {
+        "choices": SYMBOL_SOURCES,
+        "help": f"what a model reads at the nodes, never their class. constant: {NODE_SYMBOL} everywhere; parser: the "
+        "labels that --tree-parser gives to the same words (default: parser for tsv, constant for trees)",
+    },
+    "--classes": {
+        "metavar": "NAMES",
+        "help": "the classes, separated by commas; any other is an error (default: all that occur in train)",
+    },
+}
+# Other arguments of fairseq-preprocess that a folder of classes cannot have.
+_REFUSED = "source_modality target_modality joined_dictionary align_suffix alignfile thresholdtgt nwordstgt".split()
+_REFUSED_WITHOUT_TREES = ("tree_parser", "node_symbols", "only_source")
+
+
+def settled_arguments(args: Namespace) -> Namespace:
+    """Returns the arguments with every default filled in, or raises InputError if they do not go together."""
+    has_trees, task = args.task == TASK, f"--task {args.task}"
+    input_format = args.input_format or ("tsv" if has_trees else "sentence")
+    default_symbols = {"tsv": "parser", "trees": "constant"}.get(input_format, "none")
+    changes = {
+        "source_lang": TEXT,
+        "target_lang": CLASS,
+        "regression": bool(args.regression),
+        "input_format": input_format,
+        "node_symbols": args.node_symbols or default_symbols,
+        # "text" is the name of a side, not of a language.
+        "tree_lang": args.tree_lang or "en" if has_trees else args.tree_lang,
+    }
+    refused = given_flags(args, *_REFUSED, *(("regression",) if has_trees else _REFUSED_WITHOUT_TREES))
+    refused[f"--input-format {input_format}"] = input_format not in (INPUT_FORMATS if has_trees else SENTENCE_FORMATS)
+    refused[f"--source-lang {args.source_lang}"] = args.source_lang not in (None, TEXT)
+    refused[f"--target-lang {args.target_lang}"] = args.target_lang not in (None, CLASS)
+    refused["--tree-sides target"] = "target" in args.tree_sides
+    refused["--tree-noise"] = bool(args.tree_noise) and input_format == "trees"
+    refused["--classes beside --tgtdict or --regression"] = args.classes is not None and (
+        bool(args.tgtdict) or changes["regression"]
+    )
+    refuse_flags(refused, task)
+    settled = Namespace(**{**vars(args), **changes})
+    if has_trees:
+        _require_parser(settled)
+    return settled
+
+
+def _require_parser(args: Namespace) -> None:
+    is_text = args.input_format == "tsv"
+    if is_text and args.node_symbols == "constant":
+        raise InputError(
+            "--node-symbols constant is for --input-format trees: the labels of a parse do not reveal the class"
+        )
+    has_parser = args.tree_parser is not None and (is_text or args.tree_parser != "brackets")
+    if args.node_symbols == "parser" and not has_parser:
+        need = "--input-format tsv needs the trees of a parser" if is_text else "--node-symbols parser needs a parser"
+        raise InputError(need, hint="Give --tree-parser: stanza, or right-branching if you do not need trees.")
+
+
+def given_classes(args: Namespace) -> list[str] | None:
+    """Returns the names in ``--classes`` in order, or raises ClassError if a class cannot have one of them."""
+    if args.classes is None:
+        return None
+    names = [name.strip() for name in args.classes.split(",")]
+    for name in names:
+        if not name or name == UNLABELLED or len(name.split()) > 1 or names.count(name) > 1:
+            raise ClassError(f"--classes {args.classes}: {name!r} cannot be the name of a class, or is there twice")
+        check_class(name)
+    return sorted(names, key=class_order)
 
 
 def preprocess_classification(args: Namespace, stock_main: StockMain) -> None:

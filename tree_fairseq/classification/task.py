@@ -18,9 +18,9 @@ from omegaconf import II
 from torch import Tensor
 
 from tree_fairseq.classification.classifier import ClassTask, TreeClassifier
+from tree_fairseq.classification.criterion import confusion_line
 from tree_fairseq.classification.dataset import DocumentDataset, SentenceTreeReader, TextDataset, document_lengths
 from tree_fairseq.classification.folder import CLASS, TASK, TEXT, ClassificationRecord, ExampleFiles, open_split
-from tree_fairseq.classification.metrics import confusion_line
 from tree_fairseq.classification.new_lines import DocumentReader, LineTrees
 from tree_fairseq.classification.prediction import ClassPredictor, class_probabilities
 from tree_fairseq.classification.targets import ClassNodes

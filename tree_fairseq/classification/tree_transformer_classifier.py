@@ -16,8 +16,14 @@ from tree_fairseq.classification.classifier import (
     TreeReadoutConfig,
     pool_roots,
 )
-from tree_fairseq.classification.document_structure import DocumentStructure, Placement, document_sizes, joined_rows
-from tree_fairseq.classification.packing import pack, unpack
+from tree_fairseq.classification.document_structure import (
+    DocumentStructure,
+    Placement,
+    document_sizes,
+    joined_rows,
+    pack,
+    unpack,
+)
 from tree_fairseq.errors import InputError
 from tree_fairseq.nn.distance_bias import DistanceBiasConfig, bias_tables, flags_of_tables, give_rows, tree_tables
 from tree_fairseq.nn.distances import leaf_relations

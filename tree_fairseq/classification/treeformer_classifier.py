@@ -60,9 +60,6 @@ class TreeformerClassifierConfig(ClassifierConfig, ChartConfig, DistanceBiasConf
         "replace its own. Without this flag, an encoder is trained from scratch",
     )
     no_chart: bool = option(False, "no phrases: the encoder's first state alone (the paper's baseline)")
-    treeformer_within_sentences: bool = option(
-        False, "no phrase goes from one sentence of a pair to the other (the paper's phrases do)"
-    )
     initial_chart_scale: float = option(
         0.05,
         "initial value of learned factors, one a dimension, by which the chart's phrases are multiplied before they "
@@ -106,9 +103,6 @@ class TreeformerClassifier(SequenceClassifier):
         """Builds the chart, too, whose options must not contradict each other."""
         cls.check_task(task)
         cls.set_defaults(args)
-        if args.no_chart and args.treeformer_within_sentences:
-            problem = "--treeformer-within-sentences is an option of the chart, and --no-chart leaves the chart out"
-            raise InputError(problem)
         if not args.initial_chart_scale > 0:
             problem = f"--initial-chart-scale {args.initial_chart_scale:g} is not above 0"
             raise InputError(
@@ -123,7 +117,7 @@ class TreeformerClassifier(SequenceClassifier):
         encoder, width = _pretrained(args, task) if args.encoder_name else _from_scratch(args, task)
         summary = log_scale = None
         if not args.no_chart:
-            summary = built_aside(lambda: ChartSummary(width, args, args.treeformer_within_sentences))
+            summary = built_aside(lambda: ChartSummary(width, args))
             if not args.no_chart_scale:
                 log_scale = torch.full((width,), math.log(args.initial_chart_scale))
         return cls(encoder, ClassReadout(width, task.num_classes, args.classifier_dropout), summary, log_scale)

@@ -23,14 +23,14 @@ from fairseq.scoring import BaseScorer, register_scorer
 from scipy.sparse import csr_array
 from sklearn.metrics import mean_squared_error
 
-from tree_fairseq.classification.examples import read_class_tree
-from tree_fairseq.classification.metrics import (
+from tree_fairseq.classification.criterion import (
     class_figures,
     class_figures_of_counts,
     confusion_counts,
     pearson,
     spearman,
 )
+from tree_fairseq.classification.examples import read_class_tree
 from tree_fairseq.classification.targets import class_order, is_number
 from tree_fairseq.errors import LabelColumnError, ScoringError
 from tree_fairseq.scoring.measures import AdditiveMeasure, Measure, OutcomeMeasure

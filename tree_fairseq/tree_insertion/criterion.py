@@ -2,7 +2,6 @@
 
 import math
 from collections import Counter
-from dataclasses import dataclass
 
 import torch
 from fairseq.criterions import FairseqCriterion, register_criterion
@@ -10,34 +9,20 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.logging import metrics
 from torch import Tensor
 
-from tree_fairseq.support.options import option
-
 # Target probabilities of a slot that differ by less are equal.
 _TOLERANCE = 1e-6
 
 
-# fairseq reads the fields' types, so annotations are not postponed in this file.
-@dataclass
-class SlotKlDivergenceConfig(FairseqDataclass):
-    """Options of :class:`SlotKlDivergence`."""
-
-    label_smoothing: float = option(0.0, "share of the divergence from the uniform distribution in the loss of a slot")
-
-
-@register_criterion("slot_kl_divergence", dataclass=SlotKlDivergenceConfig)
+@register_criterion("slot_kl_divergence", dataclass=FairseqDataclass)
 class SlotKlDivergence(FairseqCriterion):
     r"""Sum of :math:`\mathrm{KL}(p_s \| \pi_s) = \sum_y p_s(y) (\log p_s(y) - \log \pi_s(y))` over all slots s.
 
     The loss is averaged over partial trees. p is the target distribution, π the predicted one (Lukovnikov & Fischer
     2021, section 4.3). Targets are sparse: labels of probability 0 are never touched.
-
-    With ``label_smoothing`` ε, the loss of a slot is :math:`(1 - ε) \mathrm{KL}(p_s \| \pi_s) + ε \mathrm{KL}(u \|
-    \pi_s)`, where u gives all labels the same probability. ``slot_loss`` is the divergence from the target alone.
     """
 
-    def __init__(self, task, label_smoothing: float = 0.0):
+    def __init__(self, task):
         super().__init__(task)
-        self.label_smoothing = label_smoothing
         self.keep = task.target_dictionary.keep
 
     def forward(self, model, sample, reduce: bool = True):
@@ -45,17 +30,14 @@ class SlotKlDivergence(FairseqCriterion):
         target, output = sample["slot_target"], model(**sample["net_input"])
         divergence, is_right = slot_divergence(output["slot"], output["logits"], target)
         is_kept = target["label"] == self.keep
-        loss = slot_loss = divergence.sum()
-        if self.label_smoothing:
-            uniform = divergence_from_uniform(output["logits"]).sum()
-            loss = (1 - self.label_smoothing) * slot_loss + self.label_smoothing * uniform
+        loss = divergence.sum()
         states = sample["partial_states"]
         logging_output = {
             "slots": output["slot"].numel(),
             "right": is_right.sum(),
             "kept": is_kept.sum(),
             "right_kept": (is_right & is_kept).sum(),
-            "slot_loss": slot_loss.detach(),
+            "slot_loss": loss.detach(),
             "loss": loss.detach(),
             "ntokens": sample["ntokens"],
             "nsentences": sample["nsentences"],
@@ -108,12 +90,6 @@ def slot_divergence(slot: Tensor, logits: Tensor, target: dict[str, Tensor]) -> 
     largest = torch.zeros_like(logits[:, 0]).scatter_reduce_(0, place, probability, "amax").detach()  # Z
     is_right = (logits.argmax(dim=-1)[place] == label) & (probability > largest[place] - _TOLERANCE)
     return divergence, is_right
-
-
-def divergence_from_uniform(logits: Tensor) -> Tensor:
-    """Computes the divergence of each slot's distribution from the uniform one: ``[Z, V]`` to ``[Z]``."""
-    log_probability = _full_precision(logits).log_softmax(dim=-1)
-    return -math.log(logits.size(-1)) - log_probability.mean(dim=-1)
 
 
 def _full_precision(logits: Tensor) -> Tensor:

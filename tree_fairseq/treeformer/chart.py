@@ -135,22 +135,19 @@ def _to_deviation(composition: Tensor) -> Tensor:
 class ChartSummary(nn.Module):
     """A text as one vector: the mean of the highest cells of its chart (section 3.2, sequence classification).
 
-    The chart of n tokens has height min(h, n). With ``within``, phrases stay within a sentence of a pair, and each
-    sentence has its own highest cells.
+    The chart of n tokens has height min(h, n).
     """
 
-    def __init__(self, width: int, config: ChartConfig, within: bool = False):
+    def __init__(self, width: int, config: ChartConfig):
         super().__init__()
         self.chart = Chart(width, config)
-        self.within = within
 
     def forward(self, states: Tensor, outside: Tensor) -> Tensor:
         """Averages the highest phrases, ``[B, D]``, of states ``[N, B, D]``; zero for a text without words.
 
         Padding, starts, ends and separators of sentences, ``outside`` ``[B, N]`` bool, do not enter the chart.
         """
-        if not self.within:
-            states, outside = words_first(states, outside)
+        states, outside = words_first(states, outside)
         cells = self.chart.cells(outside)
         encoded = self.chart(states, cells)
         starts, places = cells.highest()
