@@ -91,9 +91,3 @@ def test_systems_need_the_same_sentences(stock_system, symbol_system, monkeypatc
     monkeypatch.setitem(symbol_system.task.datasets, "valid", OneSentence())
     with pytest.raises(InputError, match="different numbers of sentences in 'valid': 16 and 1"):
         Comparison([stock_system, symbol_system]).document_of_split("valid", 4)
-
-
-def test_there_are_one_or_two_systems(stock_system):
-    for systems in ([], [stock_system] * 3):
-        with pytest.raises(InputError, match="one or two systems"):
-            Comparison(systems)

@@ -25,8 +25,6 @@ class Comparison:
     """
 
     def __init__(self, systems: Sequence[System], title: str = "tree-fairseq explorer", progress: bool = False):
-        if not 1 <= len(systems) <= 2:
-            raise InputError(f"the explorer compares one or two systems, not {len(systems)}")
         self.systems, self.title, self.progress = list(systems), title, progress
         metrics = {system.metric.name for system in systems}
         if MATCH in metrics and len(metrics) > 1:  # trees against a model that writes their symbols as text

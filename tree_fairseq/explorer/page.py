@@ -47,10 +47,8 @@ def page_html(document: dict, limit: int = LIMIT) -> str:
         document: the systems, and the sentences with the views of each system, see ``explorer/document.py``
 
     Raises:
-        ValueError: the document has another format, or a number that is not finite
+        ValueError: the document has a number that is not finite
     """
-    if document.get("format") != FORMAT:
-        raise ValueError(f"the explorer's page reads documents of format {FORMAT}, not {document.get('format')!r}")
     head = {key: value for key, value in document.items() if key != "sentences"}
     shell = len(_fill(head, []).encode())
     entries = _fit(document["sentences"], limit - shell)

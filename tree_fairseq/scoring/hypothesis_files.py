@@ -43,18 +43,16 @@ from tree_fairseq.trees.tree import Forest, Tree, forest_leaves
 logger = logging.getLogger(__name__)
 
 METRICS = {
-    "bleu": "BLEU (Papineni et al. 2002), by sacreBLEU",
-    "chrf": "chrF2 (Popović 2015), by sacreBLEU",
-    "ter": "translation edit rate (Snover et al. 2006), by sacreBLEU; smaller is better",
+    "bleu": "by sacreBLEU, as chrf and ter",
+    "chrf": "chrF2",
+    "ter": "translation edit rate; smaller is better",
     "exact": "share of hypotheses with the tokens of the reference",
-    "tree": "share of hypotheses that equal the reference as trees (--notation), also with --unordered children",
-    "brackets": "F1, recall and precision of labelled brackets, by the rules of EVALB; lines are bracketed parses",
-    "classes": "accuracy, macro F1 and Matthews' correlation of classes; references are lines, or *.tsv or *.trees of "
-    "a corpus",
+    "tree": "share of hypotheses that equal the reference as trees, also with --unordered children",
+    "brackets": "F1, recall and precision of labelled brackets, by the rules of EVALB",
+    "classes": "accuracy, macro F1 and Matthews' correlation; references are lines, or *.tsv or *.trees of a corpus",
     "numbers": "Pearson's and Spearman's correlation of numbers, and the mean squared error",
-    "rouge": "ROUGE-1, -2 and -L (Lin 2004) on the given tokens, by rouge-score",
+    "rouge": "ROUGE-1, -2 and -L on the given tokens, by rouge-score",
 }
-DEFAULT_METRICS = ("bleu", "chrf", "ter")
 
 
 def files_parser(epilog: str = "") -> ArgumentParser:
@@ -62,13 +60,10 @@ def files_parser(epilog: str = "") -> ArgumentParser:
     parser = metrics_parser("tree-fairseq score", __doc__, epilog)
     add = parser.add_argument
     add("--hypotheses", type=Path, required=True, metavar="FILE", help="lines of text, or output of fairseq-generate")
-    baselines = "hypotheses of other systems, to compare with by a paired test"
-    add("--baseline", type=Path, nargs="+", default=[], metavar="FILE", help=baselines)
-    group = parser.add_argument_group("parts of the test set")
-    add = group.add_argument
-    add("--sources", type=Path, metavar="FILE", help="sources, whose words are counted (default: those of references)")
-    trees = "trees in brackets, whose depth is taken (default: references, if they are trees)"
-    add("--trees", type=Path, metavar="FILE", help=trees)
+    add("--baseline", type=Path, nargs="+", default=[], metavar="FILE", help="other systems, for a paired test")
+    add = parser.add_argument_group("parts of the test set").add_argument
+    add("--sources", type=Path, metavar="FILE", help="whose words are counted (default: those of references)")
+    add("--trees", type=Path, metavar="FILE", help="whose depth is taken (default: references, if they are trees)")
     add("--length-bounds", type=int, nargs="*", default=[10, 20, 30, 40, 50], metavar="N", help="in words")
     depths = "in edges from the root to the deepest word"
     add("--depth-bounds", type=int, nargs="*", default=[2, 4, 6, 8, 10, 15], metavar="N", help=depths)
@@ -77,40 +72,33 @@ def files_parser(epilog: str = "") -> ArgumentParser:
 
 def metrics_parser(prog: str, description: str | None, epilog: str = "") -> ArgumentParser:
     """Returns a parser of references, metrics, tests, and how text and trees are read."""
-    parser = ArgumentParser(
-        prog=prog, description=description, epilog=epilog, formatter_class=RawDescriptionHelpFormatter
-    )
+    form = {"description": description, "epilog": epilog, "formatter_class": RawDescriptionHelpFormatter}
+    parser = ArgumentParser(prog=prog, **form)
     add = parser.add_argument
     references = "line n is the right answer for line n of the hypotheses; several files for several references"
     add("--references", type=Path, nargs="+", required=True, metavar="FILE", help=references)
     listed = "; ".join(f"{name}: {about}" for name, about in METRICS.items())
-    add(
-        "--metrics",
-        nargs="+",
-        choices=METRICS,
-        default=list(DEFAULT_METRICS),
-        help=f"{listed} (default: bleu chrf ter)",
-    )
+    metrics = {"choices": METRICS, "default": ["bleu", "chrf", "ter"], "help": f"{listed} (default: bleu chrf ter)"}
+    add("--metrics", nargs="+", **metrics)
     add("--json", type=Path, metavar="FILE", help="also write all figures there")
-    group = parser.add_argument_group("paired tests")
-    add = group.add_argument
-    kinds = f"{BOOTSTRAP}: Koehn (2004); {RANDOMIZATION}: approximate randomization (default: %(default)s)"
-    add("--test", choices=(BOOTSTRAP, RANDOMIZATION), default=BOOTSTRAP, help=kinds)
+    add = parser.add_argument_group("paired tests").add_argument
+    add(
+        "--test",
+        choices=(BOOTSTRAP, RANDOMIZATION),
+        default=BOOTSTRAP,
+        help="Koehn (2004); or approximate randomization",
+    )
     add(
         "--samples",
         type=int,
         metavar="N",
         help=f"default: {SAMPLES[BOOTSTRAP]}, or {SAMPLES[RANDOMIZATION]} of the latter",
     )
-    group = parser.add_argument_group("text")
-    add = group.add_argument
+    add = parser.add_argument_group("text").add_argument
     add("--lowercase", action="store_true", help="compare without case (bleu, chrf; ter always does)")
-    tokenizers = "sacreBLEU's tokeniser for bleu: 13a, none, char, zh, ... (default: 13a)"
-    add("--tokenize", metavar="NAME", help=tokenizers)
-    detokenized = "turn Moses tokens of this language into text first, in hypotheses and references (bleu, chrf, ter)"
-    add("--detokenize", metavar="LANG", help=detokenized)
-    group = parser.add_argument_group("trees")
-    add = group.add_argument
+    add("--tokenize", metavar="NAME", help="sacreBLEU's tokeniser for bleu: 13a, none, char, zh, ... (default: 13a)")
+    add("--detokenize", metavar="LANG", help="turn Moses tokens of this language into text first (bleu, chrf, ter)")
+    add = parser.add_argument_group("trees").add_argument
     notation = "how trees are written, for the metric tree (default: %(default)s)"
     add("--notation", choices=sorted(NOTATIONS), default="bracket", help=notation)
     unordered = "labels whose children have no order (default: and, or; in Prolog also , and ;)"
@@ -134,8 +122,6 @@ class FileSet(TestSet):
         self.references: list[list[str]] = [first, *more]
         self.count = len(first)
 
-    # References as the metrics read them
-
     @cached_property
     def texts(self) -> list[list[str]]:
         """References for BLEU, chrF and TER."""
@@ -151,35 +137,14 @@ class FileSet(TestSet):
         """References as bracketed parses."""
         return _read_forests(self.args.references[0])
 
-    @cached_property
-    def classes(self) -> list[str]:
-        """References as classes."""
-
-        def read(line: str, path: Path, number: int) -> str:
-            if path.suffix in (".tsv", ".trees"):
-                return read_class(line, path, number)[0]
-            if len(line.split()) != 1:
-                raise LabelColumnError("the line is not a class", path, number, hint="A line is one class.")
-            return line.strip()
-
-        return read_references(self.args.references, read)
-
-    @cached_property
-    def numbers(self) -> list[str]:
-        """References as numbers."""
-        return read_references(self.args.references, read_number)
-
     def _plain(self, lines: list[str]) -> list[str]:
         return lines if self.args.detokenize is None else detokenize(lines, self.args.detokenize)
-
-    # What the frame asks for
 
     def measures(self, system: Path) -> dict[str, Measure]:
         lines, invalid = read_output_texts(system, self.count)
         trees = ["" if number in invalid else line for number, line in enumerate(lines)]
-        return {
-            name: self._measure(name, trees if name in ("tree", "brackets") else lines) for name in self.args.metrics
-        }
+        names = self.args.metrics
+        return {name: self._measure(name, trees if name in ("tree", "brackets") else lines) for name in names}
 
     def _measure(self, name: str, lines: list[str]) -> Measure:
         args = self.args
@@ -196,8 +161,10 @@ class FileSet(TestSet):
             rules = rules.with_punctuation() if args.punctuation else rules
             return evalb.BracketMeasure(self.forests, [_forest(line) for line in lines], rules)
         if name == "classes":
-            return ClassMeasure(self.classes, lines)
-        return rouge(self.references[0], lines) if name == "rouge" else NumberMeasure(self.numbers, lines)
+            return ClassMeasure(read_references(args.references, _read_class), lines)
+        if name == "rouge":
+            return rouge(self.references[0], lines)
+        return NumberMeasure(read_references(args.references, read_number), lines)
 
     def parts(self) -> dict[str, tuple[Sequence[int], Sequence[int]]]:
         args = self.args
@@ -242,6 +209,14 @@ def tree_match(references: Sequence[Tree], hypotheses: Sequence[Tree | None], un
         "tree_match_unordered": exact_matches(hypotheses, references, unordered),
         "valid_trees": [tree is not None for tree in hypotheses],
     })  # fmt: skip
+
+
+def _read_class(line: str, path: Path, number: int) -> str:
+    if path.suffix in (".tsv", ".trees"):
+        return read_class(line, path, number)[0]
+    if len(line.split()) != 1:
+        raise LabelColumnError("the line is not a class", path, number, hint="A line is one class.")
+    return line.strip()
 
 
 def _read_forests(path: Path) -> list[Forest]:
