@@ -50,20 +50,7 @@ def write_text(path: Path, lines: list[str]) -> Path:
 def toy_lines(count: int, seed: int = 0) -> list[str]:
     """Lines with entities, split words, blank lines and many repetitions."""
     chooser = random.Random(seed)
-    vocabulary = [
-        "the",
-        "old",
-        "man",
-        "boats",
-        "do",
-        "n&apos;t",
-        "(",
-        "-LRB-",
-        "un@@ for@@ tunate",
-        "&quot;",
-        "straße",
-        ".",
-    ]
+    vocabulary = "the,old,man,boats,do,n&apos;t,(,-LRB-,un@@ for@@ tunate,&quot;,straße,.".split(",")
     return [
         "" if chooser.random() < 0.05 else " ".join(chooser.choices(vocabulary, k=chooser.randint(1, 9)))
         for _ in range(count)

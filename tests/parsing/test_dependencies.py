@@ -86,5 +86,5 @@ def test_stanza(models):
 
 def test_without_stanzas_model_the_message_names_the_file_and_the_download(english_models):
     parser = build_parser(ParserOptions(parser_dir=str(english_models), device="cpu"))
-    with pytest.raises(ParserUnavailableError, match=r"depparse.pt, which is missing.*stanza.download.*'depparse'"):
+    with pytest.raises(ParserUnavailableError, match=r"lacks depparse.pt.*stanza.download.*'depparse'"):
         parser.parse_dependencies([["a"]])

@@ -11,41 +11,27 @@ from tree_fairseq.errors import LanguageWithoutParserError, ParserUnavailableErr
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.parsing.stanza_models import download_command, find_models, models_digest, normal_language
 
+
+def reads(**packages):
+    return {"dependencies": [{"model": model, "package": package} for model, package in packages.items()]}
+
+
 RESOURCES = {
     "en": {
         "lang_name": "English",
         "packages": {
-            "default": {
-                "tokenize": "combined",
-                "mwt": "combined",
-                "pos": "combined_charlm",
-                "constituency": "ptb3-revised_charlm",
-            },
-            "default_fast": {
-                "tokenize": "combined",
-                "pos": "combined_nocharlm",
-                "constituency": "ptb3-revised_nocharlm",
-            },
+            "default": {"mwt": "combined", "pos": "combined_charlm", "constituency": "ptb3-revised_charlm"},
+            "default_fast": {"pos": "combined_nocharlm", "constituency": "ptb3-revised_nocharlm"},
         },
         "tokenize": {"combined": {"md5": "x"}},
         "mwt": {"combined": {"md5": "x"}},
         "pos": {
-            "combined_charlm": {
-                "dependencies": [
-                    {"model": "pretrain", "package": "conll17"},
-                    {"model": "forward_charlm", "package": "1billion"},
-                ]
-            },
-            "combined_nocharlm": {"dependencies": [{"model": "pretrain", "package": "conll17"}]},
+            "combined_charlm": reads(pretrain="conll17", forward_charlm="1billion"),
+            "combined_nocharlm": reads(pretrain="conll17"),
         },
         "constituency": {
-            "ptb3-revised_charlm": {
-                "dependencies": [
-                    {"model": "pretrain", "package": "fasttext"},
-                    {"model": "backward_charlm", "package": "1billion"},
-                ]
-            },
-            "ptb3-revised_nocharlm": {"dependencies": [{"model": "pretrain", "package": "fasttext"}]},
+            "ptb3-revised_charlm": reads(pretrain="fasttext", backward_charlm="1billion"),
+            "ptb3-revised_nocharlm": reads(pretrain="fasttext"),
         },
     },
     "english": {"alias": "en"},
@@ -148,7 +134,7 @@ def test_a_language_without_a_model_is_refused(official, lang):
 
 def test_the_message_names_a_listed_file_that_is_missing(official):
     (official / "en/pretrain/fasttext.pt").unlink()
-    with pytest.raises(ParserUnavailableError, match="en/pretrain/fasttext.pt.*stanza.download"):
+    with pytest.raises(ParserUnavailableError, match="lacks en/pretrain/fasttext.pt.*stanza.download"):
         find_models(official, ParserOptions())
 
 

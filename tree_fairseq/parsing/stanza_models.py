@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
 from collections.abc import Mapping
@@ -17,26 +18,16 @@ from tree_fairseq.support.files import file_sha256
 Models = dict[str, Path]
 """The files of one parser, by the argument of ``stanza.Pipeline`` that takes each."""
 
-# File name in a flat folder -> argument of stanza.Pipeline that takes it.
-_FLAT_FILES = {
-    "constituency.pt": ("constituency_model_path",),
-    "tagger.pt": ("pos_model_path",),
-    "pretrain.pt": ("constituency_pretrain_path", "pos_pretrain_path"),
-    "forward_charlm.pt": ("constituency_forward_charlm_path", "pos_forward_charlm_path"),
-    "backward_charlm.pt": ("constituency_backward_charlm_path", "pos_backward_charlm_path"),
-    "tokenizer.pt": ("tokenize_model_path",),
-    "mwt.pt": ("mwt_model_path",),
+_MODELS = {
+    "tokenize": "tokenizer.pt",
+    "mwt": "mwt.pt",
+    "pos": "tagger.pt",
+    "lemma": "lemmatizer.pt",
+    "constituency": "constituency.pt",
+    "depparse": "depparse.pt",
 }
-# The same for dependencies, beside the tagger.
-_DEPENDENCY_FILES = {
-    "tagger.pt": ("pos_model_path",),
-    "depparse.pt": ("depparse_model_path",),
-    "lemmatizer.pt": ("lemma_model_path",),
-    "pretrain.pt": ("depparse_pretrain_path", "pos_pretrain_path"),
-    "forward_charlm.pt": ("depparse_forward_charlm_path", "pos_forward_charlm_path"),
-    "backward_charlm.pt": ("depparse_backward_charlm_path", "pos_backward_charlm_path"),
-}
-_NEEDED = ("constituency.pt", "tagger.pt")
+"""The file of each processor's model in a flat folder."""
+# What the models of some processors read beside their own file.
 _PRETRAINED = ("pretrain", "forward_charlm", "backward_charlm")
 _CHINESE = {"zh": "zh-hans"}
 
@@ -49,76 +40,41 @@ def download_command(lang: str, dependencies: bool = False) -> str:
     return f'python -c "import stanza; {call}"'
 
 
-def find_models(folder: str | os.PathLike, options: ParserOptions) -> Models:
-    """Finds the model files in a folder that holds ``constituency.pt``, ``tagger.pt`` and the files that they need, or
-    has Stanza's own layout: ``resources.json`` and ``LANG/PROCESSOR/PACKAGE.pt``.
+def find_models(folder: str | os.PathLike, options: ParserOptions, dependencies: bool = False) -> Models:
+    """Finds the model files of the tagger and the constituency parser, or the dependency parser, in a folder.
+
+    A flat folder has ``constituency.pt``, ``tagger.pt``, ``pretrain.pt``, ... A folder in Stanza's own layout has
+    ``resources.json`` and ``LANG/PROCESSOR/PACKAGE.pt``.
 
     Raises:
         ParserUnavailableError: a file is missing; the message names it and the command that fetches it.
         LanguageWithoutParserError: Stanza's list in this folder has no constituency model for the language.
     """
     folder = Path(folder)
-    if (folder / "resources.json").is_file():
-        return _stanza_layout(folder, options)
-    if not folder.is_dir():
-        raise _unavailable(f"--parser-dir {folder} is not a folder", options)
-    if not any((folder / name).is_file() for name in _NEEDED):
-        needed = " and ".join(_NEEDED)
-        raise _unavailable(
-            f"--parser-dir {folder} holds neither resources.json nor {needed}: no Stanza models are there", options
-        )
-    return _flat_layout(folder, options)
-
-
-def find_dependency_models(folder: str | os.PathLike, options: ParserOptions) -> Models:
-    """Finds the files of Stanza's dependency parser and its tagger, in the same folders as `find_models`.
-
-    A lemmatizer is optional. Raises ParserUnavailableError if the folder has no dependency parser.
-    """
-    folder = Path(folder)
+    tokenizers = ["tokenize", "mwt"] if options.tokenize == "stanza" else []
+    processors = ["pos", "depparse", "lemma"] if dependencies else [*tokenizers, "pos", "constituency"]
     if (folder / "resources.json").is_file():
         lang, entry = find_language(folder, options.lang)
-        processors = ["pos", "depparse", *(["lemma"] if entry.get("lemma") else [])]
-        paths = _layout_paths(folder, lang, entry, processors, options.replace(package=None))
-        if "lemma_model_path" in paths and not paths["lemma_model_path"].is_file():
-            del paths["lemma_model_path"]
+        # Only languages whose tokens hold several words have a model for them.
+        has_mwt = "mwt" in entry.get("packages", {}).get("default", {})
+        left_out = [*([] if has_mwt else ["mwt"]), *([] if entry.get("lemma") else ["lemma"])]
+        used = [processor for processor in processors if processor not in left_out]
+        paths = _layout_paths(folder, lang, entry, used, options.replace(package=None) if dependencies else options)
+        optional = ["lemma_model_path"]
     else:
-        names = [
-            name for name in _DEPENDENCY_FILES if (folder / name).is_file() or name in ("tagger.pt", "depparse.pt")
-        ]
-        paths = {argument: folder / name for name in names for argument in _DEPENDENCY_FILES[name]}
-    if missing := sorted({str(path) for path in paths.values() if not path.is_file()}):
+        paths = {f"{processor}_model_path": folder / _MODELS[processor] for processor in processors}
+        for processor, kind in itertools.product(processors, _PRETRAINED):
+            if processor in ("pos", "constituency", "depparse") and (folder / f"{kind}.pt").is_file():
+                paths[f"{processor}_{kind}_path"] = folder / f"{kind}.pt"
+        optional = ["lemma_model_path", "mwt_model_path"]
+    found = {argument: path for argument, path in paths.items() if argument not in optional or path.is_file()}
+    if missing := sorted({str(path.relative_to(folder)) for path in found.values() if not path.is_file()}):
+        problem = "lacks" if folder.is_dir() else "is not a folder and lacks"
         raise ParserUnavailableError(
-            f"Stanza's dependencies need {', '.join(missing)}, which is missing. On a machine with network access: "
-            f"{download_command(options.lang, dependencies=True)} ; then --parser-dir stanza_models"
+            f"--parser-dir {folder} {problem} {', '.join(missing)}. On a machine with network access: "
+            f"{download_command(options.lang, dependencies)} ; then --parser-dir stanza_models"
         )
-    return paths
-
-
-def _unavailable(message: str, options: ParserOptions) -> ParserUnavailableError:
-    command = download_command(options.lang)
-    return ParserUnavailableError(
-        f"{message}. On a machine with network access: {command} ; then --parser-dir stanza_models"
-    )
-
-
-def _flat_layout(folder: Path, options: ParserOptions) -> Models:
-    tokenizes = options.tokenize == "stanza"
-    needed = (*_NEEDED, "tokenizer.pt") if tokenizes else _NEEDED
-    if missing := [name for name in needed if not (folder / name).is_file()]:
-        hint = "; --tree-tokenize pretokenized needs no tokenizer" if "tokenizer.pt" in missing else ""
-        raise ParserUnavailableError(f"--parser-dir {folder} lacks {', '.join(missing)}{hint}")
-    unused = () if tokenizes else ("tokenizer.pt", "mwt.pt")
-    present = {name: folder / name for name in _FLAT_FILES if name not in unused and (folder / name).is_file()}
-    return {argument: path for name, path in present.items() for argument in _FLAT_FILES[name]}
-
-
-def _stanza_layout(folder: Path, options: ParserOptions) -> Models:
-    lang, entry = find_language(folder, options.lang)
-    paths = _layout_paths(folder, lang, entry, _processors(entry, options), options)
-    if missing := sorted({str(path) for path in paths.values() if not path.is_file()}):
-        raise _unavailable(f"--parser-dir {folder} lacks {', '.join(missing)}", options)
-    return paths
+    return found
 
 
 def _layout_paths(
@@ -133,14 +89,6 @@ def _layout_paths(
                 argument = f"{processor}_{dependency['model']}_path"
                 paths[argument] = folder / lang / dependency["model"] / f"{dependency['package']}.pt"
     return paths
-
-
-def _processors(entry: Mapping[str, Any], options: ParserOptions) -> list[str]:
-    if options.tokenize != "stanza":
-        return ["pos", "constituency"]
-    # Only languages whose tokens hold several words have a model for it.
-    default = entry.get("packages", {}).get("default", {})
-    return ["tokenize", *(["mwt"] if "mwt" in default else []), "pos", "constituency"]
 
 
 def _package(entry: Mapping[str, Any], processor: str, options: ParserOptions) -> str:

@@ -13,7 +13,7 @@ import importlib.metadata
 import logging
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,6 @@ from tree_fairseq.parsing.parsers import DependencyWord, ParsedText, ParserOptio
 from tree_fairseq.parsing.stanza_models import (
     Models,
     download_command,
-    find_dependency_models,
     find_language,
     find_models,
     language_error,
@@ -105,11 +104,7 @@ def _undisturbed() -> Iterator[None]:
             gc.enable()
 
 
-def _downloaded_models(
-    options: ParserOptions,
-    find: Callable[[Path, ParserOptions], Models] = find_models,
-    more_processors: tuple[str, ...] = (),
-) -> Models:
+def _downloaded_models(options: ParserOptions, dependencies: bool = False) -> Models:
     """Finds the models in Stanza's own folder, and downloads them on first use."""
     stanza = _import_stanza()
     from stanza.resources.common import DEFAULT_MODEL_DIR
@@ -122,13 +117,13 @@ def _downloaded_models(
         if (folder / "resources.json").is_file():
             find_language(folder, options.lang)
             with contextlib.suppress(ParserUnavailableError):
-                return find(folder, options)
+                return find_models(folder, options, dependencies)
         else:
             published = sorted({*default_constituency, *optional_constituency})
             if normal_language(options.lang) not in published:
                 raise language_error(options.lang, published)
         processors = {"tokenize": "default", "pos": "default", "constituency": options.package or "default"}
-        processors.update(dict.fromkeys(more_processors, "default"))
+        processors.update(dict.fromkeys(["lemma", "depparse"] if dependencies else [], "default"))
         logger.info("downloading Stanza's models for %s to %s", options.lang, folder)
         try:
             stanza.download(options.lang, model_dir=str(folder), package=None, processors=processors, verbose=False)
@@ -139,7 +134,7 @@ def _downloaded_models(
                 f"({type(error).__name__}). On a machine with network access: {download_command(options.lang)} ; "
                 "copy the folder stanza_models here and add --parser-dir stanza_models"
             ) from error
-    return find(folder, options)
+    return find_models(folder, options, dependencies)
 
 
 def _load_pipeline(options: ParserOptions, processors: list[str], models: Models, **more: Any) -> Any:
@@ -239,10 +234,7 @@ class StanzaParser:
         """Raises ParserUnavailableError if the folder of the models has no dependency parser."""
         if self._dependency_pipeline is None:
             folder, options = self._options.parser_dir, self._options.replace(tokenize="pretokenized")
-            if folder:
-                models = find_dependency_models(folder, options)
-            else:
-                models = _downloaded_models(options, find_dependency_models, ("lemma", "depparse"))
+            models = find_models(folder, options, True) if folder else _downloaded_models(options, True)
             # Without a model each word is its own lemma.
             lemmas = {} if "lemma_model_path" in models else {"lemma_use_identity": True}
             processors = ["tokenize", "pos", "lemma", "depparse"]
