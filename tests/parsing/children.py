@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 
@@ -36,22 +35,6 @@ def await_end(pids: list[int], seconds: float = 20) -> None:
         if time.monotonic() > deadline:
             raise TimeoutError(f"still running: {[pid for pid in pids if is_running(pid)]}")
         time.sleep(0.02)
-
-
-def finish(processes: list[BaseProcess]) -> None:
-    """Waits until all processes have ended well."""
-    for process in processes:
-        process.join(150)
-        assert process.exitcode == 0
-
-
-def kill(processes: list[BaseProcess]) -> None:
-    """Does what torchrun does with the others when a rank has died."""
-    for process in processes:
-        process.kill()
-    for process in processes:
-        process.join()
-    await_end([process.pid for process in processes])
 
 
 def _parent(pid: int) -> int | None:
