@@ -1,4 +1,4 @@
-"""Checkpoints as an enemy writes them: each would run code, or fill the memory, in a program that trusts it."""
+"""Checkpoints as an enemy writes them: they would run code in a program that trusts them, or are no checkpoints."""
 
 from __future__ import annotations
 
@@ -8,17 +8,10 @@ import os
 import pickle
 import struct
 import tarfile
-import zipfile
-import zlib
-from collections import OrderedDict
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable
 
 import numpy as np
 import torch
-
-GIGABYTE = 1 << 30
 
 
 class Payload:
@@ -29,109 +22,6 @@ class Payload:
 
     def __reduce__(self):
         return Path.touch, (self.marker,)
-
-
-class Call:
-    """Calls a function that ``weights_only`` allows when it is unpickled."""
-
-    def __init__(self, function: Callable, *arguments: object):
-        self.function, self.arguments = function, arguments
-
-    def __reduce__(self):
-        return self.function, self.arguments
-
-
-@dataclass
-class _Storage:
-    key: str
-    numbers: int
-
-
-class ForgedTensor:
-    """A tensor of 32-bit numbers that says of itself whatever it likes."""
-
-    def __init__(self, size: tuple[int, ...], stride: tuple[int, ...], stored: int, key: str = "0"):
-        self.size, self.stride, self.storage = size, stride, _Storage(key, stored)
-
-    def __reduce__(self):
-        function = torch._utils._rebuild_tensor_v2
-        return function, (self.storage, 0, self.size, self.stride, False, OrderedDict())
-
-
-class _Pickler(pickle.Pickler):
-    def persistent_id(self, value: object):
-        if isinstance(value, _Storage):
-            return "storage", torch.FloatStorage, value.key, "cpu", value.numbers
-        return None
-
-
-def _record(archive: zipfile.ZipFile, name: str, **values: Any) -> zipfile.ZipInfo:
-    """Enters a record whose bytes the caller writes."""
-    record = zipfile.ZipInfo(name)
-    for field, value in {"CRC": 0, **values}.items():
-        setattr(record, field, value)
-    archive.filelist.append(record)
-    archive.NameToInfo[name] = record
-    archive._didModify = True
-    return record
-
-
-def forge(path: Path, state: dict, write_records: Callable[[zipfile.ZipFile], None] | None = None) -> None:
-    """Writes an archive like torch's with any records; by default ``data/0`` has ten zeros."""
-    pickled = io.BytesIO()
-    _Pickler(pickled, 2).dump(state)
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
-        for name, content in (("data.pkl", pickled.getvalue()), ("byteorder", b"little"), ("version", b"3\n")):
-            archive.writestr(f"archive/{name}", content)
-        if write_records is None:
-            archive.writestr("archive/data/0", bytes(40))
-        else:
-            write_records(archive)
-
-
-def _compressed_zeros(size: int) -> bytes:
-    """Deflated zeros, made without compressing them all: a block that stands for itself is repeated."""
-    part = 1 << 26
-    made = zlib.compressobj(9, zlib.DEFLATED, -15)
-    block = made.compress(bytes(part)) + made.flush(zlib.Z_FULL_FLUSH)
-    return block * (size // part) + made.flush(zlib.Z_FINISH)
-
-
-def _zip_bomb(archive: zipfile.ZipFile) -> None:
-    size, start = 3 * GIGABYTE, archive.fp.tell()
-    content = _compressed_zeros(size)
-    record = _record(
-        archive, "archive/data/0", compress_type=8, file_size=size, compress_size=len(content), header_offset=start
-    )
-    archive.fp.write(record.FileHeader(zip64=False) + content)
-    archive.start_dir = archive.fp.tell()
-
-
-def _overlapping(archive: zipfile.ZipFile) -> None:
-    size, start = 1 << 26, archive.fp.tell()
-    for number in range(48):
-        values = {"compress_type": 0, "file_size": size, "compress_size": size, "header_offset": start}
-        record = _record(archive, f"archive/data/{number}", **values)
-        if number == 0:
-            archive.fp.write(record.FileHeader(zip64=False))
-            archive.fp.seek(size, os.SEEK_CUR)
-    archive.start_dir = archive.fp.tell()
-
-
-def _hole(archive: zipfile.ZipFile) -> None:
-    size, start = 3 * GIGABYTE, archive.fp.tell()
-    values = {"compress_type": 0, "file_size": size, "compress_size": size, "header_offset": start}
-    archive.fp.write(_record(archive, "archive/data/0", **values).FileHeader(zip64=False))
-    archive.fp.seek(size, os.SEEK_CUR)
-    archive.start_dir = archive.fp.tell()
-
-
-def _laughs(levels: int) -> list:
-    """Lists of lists that would have ten to the power of ``levels`` elements if they were written out."""
-    lists: list = ["ha"]
-    for _ in range(levels):
-        lists = [lists] * 10
-    return lists
 
 
 class Attacks:
@@ -151,10 +41,6 @@ class Attacks:
             group = state["cfg"][name]
             group.update(values) if isinstance(group, dict) else vars(group).update(values)
         torch.save(state, path)
-
-    def without_tensors(self, model: dict[str, object], **more: object) -> dict:
-        """The settings of the good checkpoint with another model."""
-        return {**self.state(), "model": model, "last_optimizer_state": None, **more}
 
     def write(self, name: str, path: Path) -> None:
         """Writes the checkpoint of an attack, one of `REFUSED`, `HARMLESS` or `OF_MODELS`."""
@@ -216,55 +102,6 @@ class Attacks:
         state["cfg"]["task"].update(first=text[:9], second=text[9:])
         torch.save(state, path)
 
-    # memory
-
-    def zip_bomb(self, path: Path) -> None:
-        numbers = 3 * GIGABYTE // 4
-        forge(path, self.without_tensors({"w": ForgedTensor((numbers,), (1,), numbers)}), _zip_bomb)
-
-    def overlapping(self, path: Path) -> None:
-        numbers = (1 << 26) // 4
-        model = {f"w{key}": ForgedTensor((numbers,), (1,), numbers, str(key)) for key in range(48)}
-        forge(path, self.without_tensors(model), _overlapping)
-
-    def hole(self, path: Path) -> None:
-        numbers = 3 * GIGABYTE // 4
-        forge(path, self.without_tensors({"w": ForgedTensor((numbers,), (1,), numbers)}), _hole)
-
-    def stretched(self, path: Path) -> None:
-        forge(path, self.without_tensors({"w": ForgedTensor((700_000_000,), (1,), 10)}))
-
-    def repeated(self, path: Path) -> None:
-        forge(path, self.without_tensors({"w": ForgedTensor((30_000, 30_000), (0, 0), 10)}))
-
-    def endless(self, path: Path) -> None:
-        forge(path, self.without_tensors({"w": ForgedTensor((1 << 40,), (1,), 1 << 40)}))
-
-    def byte_array(self, path: Path) -> None:
-        forge(path, self.without_tensors({"w": Call(bytearray, 3 * GIGABYTE)}))
-
-    def numbers(self, path: Path) -> None:
-        forge(path, self.without_tensors({"w": Call(np.ndarray, (3 * GIGABYTE // 8,), np.dtype("f8"))}))
-
-    def laughs(self, path: Path) -> None:
-        state = self.without_tensors({})
-        state["cfg"]["task"]["laughs"] = _laughs(9)
-        forge(path, state)
-
-    def itself(self, path: Path) -> None:
-        state = self.without_tensors({})
-        state["cfg"]["task"]["itself"] = state["cfg"]
-        forge(path, state)
-
-    def many_layers(self, path: Path) -> None:
-        self.with_settings(path, model={"encoder_layers": 10**9})
-
-    def wide_layers(self, path: Path) -> None:
-        self.with_settings(path, model={"encoder_ffn_embed_dim": 10**7})
-
-    def many_positions(self, path: Path) -> None:
-        self.with_settings(path, model={"max_source_positions": 10**8}, task={"max_source_positions": 10**8})
-
     # files
 
     def torn(self, path: Path) -> None:
@@ -309,10 +146,6 @@ class Attacks:
     def deep_settings(self, path: Path) -> None:
         self.of_format(path, cfg="[" * 100_000 + "]" * 100_000)
 
-    def aliases(self, path: Path) -> None:
-        names = {f"a{number}": "w" for number in range(100_000)}
-        self.of_format(path, numbers=1 << 20, aliases=names)
-
     def wrong_settings(self, path: Path) -> None:
         self.of_format(path, cfg="[1, 2]")
 
@@ -329,20 +162,19 @@ class Attacks:
 
 
 REFUSED = (
-    "payload", "old payload", "bare pickle", "tar archive", "reference", "zip bomb", "overlapping", "hole", "stretched",
-    "repeated", "endless", "byte array", "numbers", "laughs", "itself", "torn", "empty", "noise", "list of numbers",
-    "pipe", "device", "folder",
+    "payload", "old payload", "bare pickle", "tar archive", "torn", "empty", "noise", "list of numbers", "pipe",
+    "device", "folder",
 )  # fmt: skip
 """Every reader of checkpoints refuses these."""
 
-OF_MODELS = ("evaluated", "evaluated bytes", "many layers", "wide layers", "many positions", "no model")
+OF_MODELS = ("evaluated", "evaluated bytes", "reference", "no model")
 """These are refused by who builds the model that a checkpoint describes, and harmless for others."""
 
 HARMLESS = ("settings",)
 """These are read as if they were good."""
 
 RELEASED = (
-    "huge shape", "overflowing shape", "huge header", "deep settings", "aliases", "wrong settings", "released code",
+    "huge shape", "overflowing shape", "huge header", "deep settings", "wrong settings", "released code",
     "noise", "pipe", "device",
 )  # fmt: skip
 """These are ``*.safetensors``."""

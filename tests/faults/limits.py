@@ -48,7 +48,7 @@ def _limited() -> Iterator[None]:
     def stop(*_: object) -> None:
         raise Broken(f"not done after {SECONDS} seconds")
 
-    before, data = resource.getrlimit(resource.RLIMIT_AS), resource.getrlimit(resource.RLIMIT_DATA)
+    before = resource.getrlimit(resource.RLIMIT_AS)
     handler = signal.signal(signal.SIGALRM, stop)
     Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
     used, size = _kilobytes("VmRSS"), _kilobytes("VmSize")
@@ -59,8 +59,6 @@ def _limited() -> Iterator[None]:
         grown = 1024 * (_kilobytes("VmHWM") - used)
         if grown > GROWTH:
             raise Broken(f"{grown >> 20} MB of memory")
-        if resource.getrlimit(resource.RLIMIT_DATA) != data:
-            raise Broken("a limit of memory is left behind")
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, handler)
@@ -74,7 +72,7 @@ def _kilobytes(field: str) -> int:
 
 def crash_file(data: Path, output: Path) -> Path:
     """What a training leaves that met a loss that is not finite."""
-    values = {"cause": "NaN", "update": 1, "epoch": 1, "seed": 1, "rank": 0, "world_size": 1, "losses": ["nan"]}
+    values = {"cause": "NaN", "update": 1, "epoch": 1, "seed": 1, "rank": 0, "world_size": 1}
     values.update(batches=[[0, 1]], subset="train", data=[str(data)])
     (output / "crash.json").write_text(json.dumps(values), encoding="utf-8")
     return output / "crash.json"

@@ -1,4 +1,4 @@
-"""Every command that reads checkpoints, with every hostile checkpoint: no code runs, and memory stays in bounds."""
+"""Every command that reads checkpoints, with every hostile checkpoint: no code runs, and nothing else is written."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from fairseq import checkpoint_utils, utils
-from fairseq.models.fconv import FConvModel
 
 from tests.end_to_end.commands import run
 from tests.end_to_end.fixtures import TASK, Training, train
@@ -20,12 +18,11 @@ from tests.fork_server import CONSOLE_SCRIPTS
 from tree_fairseq import hub
 from tree_fairseq.__main__ import COMMANDS
 from tree_fairseq.commands import average, explore, induce, release, replay
-from tree_fairseq.errors import CheckpointError
 from tree_fairseq.scoring import runs
 from tree_fairseq.scoring.__main__ import SCORERS
 
 ALL = os.environ.get("TREE_FAIRSEQ_ALL_ATTACKS", "0") != "0"
-WORST = ("payload", "evaluated", "zip bomb", "deep settings")
+WORST = ("payload", "evaluated", "released code")
 LINE = make_pairs(1, 2)[0].tree
 Command = Callable[[Training, Path, Path], object]
 
@@ -94,7 +91,7 @@ COMMANDS_WITH_CHECKPOINTS: dict[str, Command] = {
     "score --checkpoint": lambda good, path, output: str(runs.checkpoint_facts(path)),
 }
 WITHOUT_CHECKPOINTS = {
-    "path", "parse", "annotate", "check", "export", "curves",  # commands
+    "path", "parse", "annotate", "check", "export", "curves", "repairs",  # commands
     "regression", "rouge", "structural", "bleu", "classification", "seeds",  # --checkpoint is one function
     "preprocess", "score", "tree-fairseq",
 }  # fmt: skip
@@ -173,14 +170,3 @@ def test_the_traps_would_run_code(attacks, marker, tmp_path):
     eval(attacks.evaluated_settings()["encoder_layers"])
     assert marker.exists()
     marker.unlink()
-
-
-def test_layers_as_fairseq_writes_them_are_evaluated(attacks, tmp_path):
-    """Also after a hostile checkpoint was read in the same process."""
-    attacks.write("evaluated", tmp_path / "model.pt")
-    checkpoint_utils.load_checkpoint_to_cpu(str(tmp_path / "model.pt"))
-    for text in ("[(8, 3)] * 2", "[(8, 3)] + [(8, 3)] * 1", "True"):
-        assert FConvModel.build_model.__func__.__globals__["eval"](text) == eval(text)
-    assert utils.eval_str_list("[int(2.5)]") == [2.0] and utils.eval_bool("len('a') > 0")
-    with pytest.raises(CheckpointError, match="could run code"):
-        utils.eval_str_list(attacks.evaluated_settings()["encoder_layers"])

@@ -63,12 +63,6 @@ def both_ways(
     return folder / "stock", folder / "ours"
 
 
-def test_installing_again_changes_nothing():
-    before = options.add_preprocess_args, preprocess.main
-    hook.install()
-    assert (options.add_preprocess_args, preprocess.main) == before
-
-
 def test_what_the_wrapping_relies_on_is_there():
     # The parser is built by a function looked up in its module; so is main, after the arguments were parsed.
     assert "add_preprocess_args" in options.get_preprocessing_parser.__code__.co_names
