@@ -17,7 +17,7 @@ from tests.faults.limits import crash_file, outcome
 from tests.fork_server import CONSOLE_SCRIPTS
 from tree_fairseq import hub
 from tree_fairseq.__main__ import COMMANDS
-from tree_fairseq.commands import average, explore, induce, release, replay
+from tree_fairseq.commands import average, explore, induce, release, replay, translate
 from tree_fairseq.scoring import runs
 from tree_fairseq.scoring.__main__ import SCORERS
 
@@ -67,6 +67,13 @@ def _explore(good: Training, path: Path, output: Path) -> object:
     return explore.main([str(good.data), "--path", str(path), "--cpu", "--sentences", "1", "--beam", "1", *page])
 
 
+def _translate(good: Training, path: Path, output: Path) -> object:
+    text = output / "text"
+    text.write_text(LINE + "\n")
+    files = ["--input", str(text), "--output", str(output / "hypotheses")]
+    return translate.main([str(good.data), *TASK, "--path", str(path), "--cpu", "--beam", "1", *files])
+
+
 def _hub(good: Training, path: Path, _: Path) -> object:
     return str(hub.from_pretrained(path.parent, path.name, good.data).translate([LINE], beam=1))
 
@@ -83,6 +90,7 @@ COMMANDS_WITH_CHECKPOINTS: dict[str, Command] = {
     "interactive": _with_path("interactive"),
     "validate": _with_path("validate"),
     "hub": _hub,
+    "translate": _translate,
     "average": _average,
     "release": _release,
     "replay": _replay,
@@ -96,7 +104,7 @@ WITHOUT_CHECKPOINTS = {
     "preprocess", "score", "tree-fairseq",
 }  # fmt: skip
 # These build the model that a checkpoint describes; training builds that of the command line.
-BUILDING = ("generate", "interactive", "validate", "hub", "induce", "explore", "replay")
+BUILDING = ("generate", "interactive", "validate", "hub", "translate", "induce", "explore", "replay")
 
 
 def test_every_command_has_a_row():

@@ -20,7 +20,7 @@ from tests.faults.limits import crash_file, outcome
 from tests.fork_server import CONSOLE_SCRIPTS
 from tree_fairseq import hub
 from tree_fairseq.__main__ import COMMANDS
-from tree_fairseq.commands import annotate, check, explore, export, induce, release, replay
+from tree_fairseq.commands import annotate, check, explore, export, induce, release, replay, translate
 from tree_fairseq.data_bin.manifest import FileRecord, Manifest
 from tree_fairseq.data_bin.staging import Staging, staging_path
 from tree_fairseq.data_bin.symbol_dictionary import load_grammar
@@ -139,6 +139,12 @@ def _annotate(good: Training, folder: Path, output: Path) -> object:
     return annotate.main([str(folder), "-s", "en", "-t", "de", "--tree-parser", "right-branching"])
 
 
+def _translate(good: Training, folder: Path, output: Path) -> object:
+    text = output / "text"
+    text.write_text(LINE + "\n")
+    return translate.main([str(folder), *TASK, *_path(good), "--input", str(text), "--output", str(output / "h")])
+
+
 def _path(good: Training) -> list[str]:
     return ["--path", str(good.best), "--cpu"]
 
@@ -150,6 +156,7 @@ COMMANDS_WITH_FOLDERS: dict[str, Command] = {
     "validate": _with_path("validate"),
     "preprocess": _preprocess,
     "hub": lambda good, folder, _: str(hub.from_pretrained(good.folder, data_name_or_path=folder).translate([LINE])),
+    "translate": _translate,
     "check": lambda good, folder, _: check.main([str(folder)]),
     "annotate": _annotate,
     "export": lambda good, folder, output: export.main([str(folder), "--split", "test", "--output", str(output / "t")]),
@@ -164,7 +171,7 @@ COMMANDS_WITH_FOLDERS: dict[str, Command] = {
         [str(folder), *_path(good), "--sentences", "1", "--beam", "1", "--output", str(output / "page.html")]
     ),
 }
-READING_ALL = ("train", "generate", "interactive", "hub", "check")
+READING_ALL = ("train", "generate", "interactive", "hub", "translate", "check")
 WITHOUT_FOLDERS = {"path", "parse", "average", "curves", "score", "repairs", "tree-fairseq"}
 
 

@@ -53,7 +53,7 @@ def test_the_disturbed_training_is_the_unbroken_one(data_bin, tmp_path):
     # torch says so in the main process, or this package where a batch is taken.
     assert "DataLoader worker" in ends[1]["reason"] or "was killed by SIGKILL" in ends[1]["reason"]
     if outcome["has_small_disk"]:
-        assert "no room left for the checkpoint" in ends[2]["reason"]
+        assert "No space left on device" in ends[2]["reason"]
     assert outcome["updates"] == 30 and outcome["starts"] == len(ends) and outcome["computed_twice"] > 0
     assert outcome["compared"] > 30 and outcome["loss_difference"] == outcome["weight_difference"] == 0
 
