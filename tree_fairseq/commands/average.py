@@ -64,7 +64,7 @@ def average_weights(paths: Sequence[Path]) -> dict[str, torch.Tensor]:
             raise CheckpointError(f"{path} and {paths[0]} have different parameters")
         for name, total in sums.items():
             total += model[name].double()
-    # tied matrices have equal sums, so their averages stay equal
+    # Tied matrices have equal sums, so their averages stay equal.
     return {
         name: (sums[name] / len(paths)).to(tensor.dtype) if name in sums else tensor for name, tensor in first.items()
     }

@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 def _read(argument: str) -> Curves:
-    """Reads ``NAME=LOG``, or a log whose name is that of its lines."""
+    """Reads ``NAME=LOG``, or a log that gives its own name to its lines."""
     name, sign, path = argument.partition("=")
     return read_curves(path, name) if sign and not Path(argument).exists() else read_curves(argument)
 

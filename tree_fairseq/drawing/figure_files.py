@@ -1,4 +1,4 @@
-"""Figures of matplotlib as files: without a window or settings of the whole process, with text as text, and bounded.
+"""Writes figures of matplotlib as SVG and PNG files, without a window and without settings of the whole process.
 
 matplotlib comes with ``pip install 'tree-fairseq[figures]'``. The pictures of trees need none of it.
 """
@@ -46,7 +46,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def as_written(texts: Sequence[Text]) -> None:
-    """Shows texts as they are: by default matplotlib takes what stands between dollar signs for a formula."""
+    """Shows texts as they are; by default, matplotlib reads text between dollar signs as a formula."""
     for text in texts:
         text.set_parse_math(False)
 
@@ -82,5 +82,5 @@ def write_figure(figure: Figure, path: str | os.PathLike, title: str | None = No
 
 
 def shortened(text: str, length: int = 24) -> str:
-    """Returns a label, cut with ``…`` if it is longer than so many characters."""
+    """Returns a label, which ends in ``…`` if it is longer than ``length`` characters."""
     return text if len(text) <= length else text[: length - 1] + "…"

@@ -1,4 +1,4 @@
-"""How a tree grew by insertions, step by step: as text for a terminal and as SVG for a page."""
+"""Draws how a tree grew by insertions, step by step, as text for a terminal and as SVG for a page."""
 
 from __future__ import annotations
 

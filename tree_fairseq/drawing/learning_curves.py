@@ -27,7 +27,7 @@ _UNITS = {"loss": "loss (base 2)", "nll_loss": "negative log-likelihood (bits a 
 
 @dataclass
 class Curves:
-    """The metrics of one run by number of updates, as its log has them: of training, and on the validation set."""
+    """The metrics of one run in training and on the validation set, by number of updates, as its log has them."""
 
     name: str
     training: dict[str, dict[int, float]] = field(default_factory=dict)

@@ -11,15 +11,15 @@ from tree_fairseq.support.libraries import import_library
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_MOST_TOKENS = 40  # on either side
-_TURNED_FROM = 12  # source tokens; more would touch each other
-_BAR = 0.8  # the part of its lane that a bar fills
-_GAP = 0.6  # between two target tokens, in lanes
+_MOST_TOKENS = 40  # a longer sentence is cut
+_TURNED_FROM = 12  # more source tokens than these are written at an angle
+_BAR = 0.8  # a bar fills this part of its lane
+_GAP = 0.6  # the space between two target tokens, in lanes
 # Sizes in inches.
 _COLUMN = 0.34
 _TURNED_COLUMN = 0.26
 _LANE = 0.075
-_BESIDE, _AROUND = 2.6, 1.6  # for labels and the scale of colours; for labels and titles
+_BESIDE, _AROUND = 2.6, 1.6  # the space for labels and colours beside the bars, and for titles above them
 
 
 class AttendedPhrase(NamedTuple):

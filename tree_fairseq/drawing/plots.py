@@ -1,5 +1,4 @@
-"""Plots of lines with a legend, drawn by matplotlib: the horizontal axis is linear, the vertical one logarithmic or
-linear."""
+"""Plots of lines with a legend, drawn by matplotlib."""
 
 from __future__ import annotations
 
@@ -14,18 +13,18 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # Sizes in inches.
-_WIDTH, _HEIGHT = 4.6, 3.6  # of a plot with its axes
+_WIDTH, _HEIGHT = 4.6, 3.6  # a plot with its axes
 _LEGEND_ROW = 0.22
-_LEGEND_LINE, _LETTER = 0.6, 0.085  # widths of an entry of the legend
-_NAME = 48  # letters of a name in the legend
+_LEGEND_LINE, _LETTER = 0.6, 0.085  # an entry of the legend has a line and letters
+_NAME = 48  # longer names are cut in the legend
 _PLOTS_IN_A_ROW = 3
-_MOST_TICKS = 10  # on the horizontal axis, if every value has one
-_MARKERS_UP_TO = 30  # points of a line
+_MOST_TICKS = 10  # up to this number, every value on the horizontal axis has a label
+_MARKERS_UP_TO = 30  # lines of more points have no markers
 
 
 @dataclass(frozen=True)
 class Line:
-    """Points that are connected; on a logarithmic axis their values are greater than 0.
+    """A line through points; on a logarithmic axis their values are greater than 0.
 
     Lines of one ``group`` have the same colour; without it, lines of one name have.
     """

@@ -15,8 +15,8 @@ _TAG_SIZE = 12
 _COLUMN_GAP = 16
 _TREE_GAP = 48
 _ROW_GAP = 48
-_TAG_HEIGHT = 26  # of a tag above its word
-_LEVEL = 44  # of a constituent above its highest child
+_TAG_HEIGHT = 26  # a tag stands this much above its word
+_LEVEL = 44  # a constituent stands this much above its highest child
 _ROW_WIDTH = 1600  # trees are placed side by side up to this width, then in the next row
 
 _STYLE = f"""
@@ -56,7 +56,7 @@ class _Box:
     text: str
     style: str
     children: list[_Box]
-    width: float  # of the subtree
+    width: float  # the width of the subtree
     center: float  # the middle of the label, counted from the left edge of the subtree
     height: int  # the number of levels below
 

@@ -1,4 +1,4 @@
-"""One or two systems side by side: what each does with the sentences of a split, or with lines that are typed."""
+"""Explains the sentences of a split, or typed lines, with one or two systems side by side."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ class Comparison:
     def __init__(self, systems: Sequence[System], title: str = "tree-fairseq explorer", progress: bool = False):
         self.systems, self.title, self.progress = list(systems), title, progress
         metrics = {system.metric.name for system in systems}
-        if MATCH in metrics and len(metrics) > 1:  # trees against a model that writes their symbols as text
+        if MATCH in metrics and len(metrics) > 1:  # one system writes trees, the other their symbols as text
             for system in systems:
                 if system.metric.name != MATCH:
                     system.use_metric(TEXT_MATCH)
 
     def explain_line(self, line: str, number: int = 0) -> SentenceRecord:
-        """The record of a line as it is typed."""
+        """Explains a typed line."""
         return self._record([system.reader.read_line(line, number) for system in self.systems])
 
     def document_of_lines(self, lines: Sequence[str]) -> Document:
-        """The document of typed lines."""
+        """Explains typed lines."""
         return self._document(map(self.explain_line, lines, range(len(lines))), len(lines))
 
     def document_of_split(self, split: str, most: int) -> Document:
-        """The document of the first sentences of a split.
+        """Explains the first sentences of a split.
 
         Raises:
             InputError: the systems' folders have splits of different lengths
@@ -56,7 +56,7 @@ class Comparison:
         return self._document(map(self._record, read), min(most, sizes[0]))
 
     def document(self, sentences: Iterable[SentenceRecord] = ()) -> Document:
-        """A document of these records."""
+        """Makes a document of records."""
         records = list(sentences)
         has_references = not records or any(sentence.reference is not None for sentence in records)
         systems = [system.record for system in self.systems]
@@ -74,7 +74,7 @@ class Comparison:
         return document
 
     def _record(self, read: Sequence[Sentence]) -> SentenceRecord:
-        """The record of a sentence that each system has read."""
+        """Explains a sentence that each system has read."""
         best = next((sentence for sentence in read if sentence.forest), read[0])
         references = (system.reference(sentence) for system, sentence in zip(self.systems, read))
         return SentenceRecord(

@@ -1,4 +1,4 @@
-"""The attention of decoders to what encoders leave: recorded during a forward pass, and as a view.
+"""Records the attention of decoders to the outputs of encoders, and makes a view of it.
 
 Hooks record the weights, and are there only while the ``with`` block runs: training and generation never compute them.
 All weights are means over heads.
@@ -19,7 +19,7 @@ from tree_fairseq.nn.shared_memory import Memory, ProjectedMemory, SharedMemoryA
 
 @contextlib.contextmanager
 def recorded_attention(model: nn.Module) -> Iterator[list[CrossAttention]]:
-    """Yields a list that a forward pass of the model, on a batch of one sentence, fills: an entry a decoder layer."""
+    """Yields a list, to which a forward pass of the model on one sentence adds the weights of each decoder layer."""
     record: list[CrossAttention] = []
     handles = []
 
@@ -48,7 +48,7 @@ def recorded_attention(model: nn.Module) -> Iterator[list[CrossAttention]]:
 
 
 def cross_attentions(model: nn.Module) -> list[nn.Module]:
-    """The cross-attention of each decoder layer; empty if the model is not a transformer with a decoder."""
+    """Finds the cross-attention of each decoder layer; only transformers with a decoder have any."""
     layers = getattr(getattr(model, "decoder", None), "layers", [])
     found = [getattr(layer, "encoder_attn", None) for layer in layers]
     return [attention for attention in found if attention is not None]
@@ -56,7 +56,7 @@ def cross_attentions(model: nn.Module) -> list[nn.Module]:
 
 @torch.no_grad()
 def _weights_over(attention: SharedMemoryAttention, query: Tensor, memory: ProjectedMemory) -> Tensor:
-    """Weights ``[H, B, T, S]`` of queries ``[T, B, D]`` over a memory that was projected beforehand."""
+    """Computes weights ``[H, B, T, S]`` of queries ``[T, B, D]`` over a memory that was projected beforehand."""
     logits = split_heads(attention.q_proj(query), attention.num_heads) @ memory.keys.mT / attention.head_dim**0.5
     if memory.bias is not None:
         logits = logits + memory.bias.unsqueeze(2)
@@ -65,7 +65,7 @@ def _weights_over(attention: SharedMemoryAttention, query: Tensor, memory: Proje
 
 
 def cross_attention_view(explained: Explained, methods: Sequence[Views]) -> Optional[dict[str, Any]]:
-    """The attention of target tokens to the memory of a sentence, by layer.
+    """Shows the attention of target tokens to the memory of a sentence, by layer.
 
     Columns are the source tokens, and what the methods of the system know of the memory beside them. Returns None if
     there is no attention, or if the places of the memory are not known, as of an encoder with a memory of its own.
@@ -73,7 +73,7 @@ def cross_attention_view(explained: Explained, methods: Sequence[Views]) -> Opti
     if not explained.cross:
         return None
     rows, items = explained.rows, explained.items
-    weights = torch.stack([layer.weights for layer in explained.cross]).cpu()[:, : len(rows)]  # layers x T x S
+    weights = torch.stack([layer.weights for layer in explained.cross]).cpu()[:, : len(rows)]  # [layers, T, S]
     columns = [
         {"kind": "word" if place < len(explained.tokens) else "eos", "label": item, "start": place, "end": place + 1}
         for place, item in enumerate(items)

@@ -1,4 +1,4 @@
-"""The model that comes with the package, so that the explorer works right after the installation."""
+"""Finds the model that comes with the package, so that the explorer works right after the installation."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def demo_model(folder: Path = FOLDER) -> DemoModel:
 
 
 def demo_arguments(folder: Path = FOLDER) -> list[str]:
-    """The arguments that stand for ``--demo``, whether or not there is such a model."""
+    """Returns the arguments that ``--demo`` stands for, whether or not there is such a model."""
     demo = _files(folder)
     arguments = [str(demo.folder), "--path", str(demo.model), "--input", str(demo.sentences)]
     if demo.baseline is not None:

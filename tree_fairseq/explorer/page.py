@@ -56,7 +56,7 @@ def page_html(document: dict, limit: int = LIMIT) -> str:
 
 
 def _fit(sentences: list[dict], room: int) -> list[str]:
-    """The packed sentences, as JSON, without the views that have no room."""
+    """Packs sentences as JSON, without the views that have no room."""
     entries = [_entry(sentence) for sentence in sentences]
     size = sum(len(entry) + 1 for entry in entries)
     longest = sorted(range(len(sentences)), key=lambda index: -len(sentences[index].get("tokens") or ()))
@@ -76,7 +76,7 @@ def _fit(sentences: list[dict], room: int) -> list[str]:
 
 
 def _without_largest_view(sentence: dict) -> dict | None:
-    """A copy of the sentence without its largest view, or None if it has no view."""
+    """Copies a sentence without its largest view; returns None if it has no view."""
     systems = [dict(system) for system in sentence["systems"]]
     sizes = [(len(_json(view)), number, name) for number, system in enumerate(systems) for name, view in _views(system)]
     if not sizes:
@@ -93,7 +93,7 @@ def _views(system: dict) -> list[tuple[str, Any]]:
 
 
 def _entry(sentence: dict) -> str:
-    """A sentence as JSON: the fields of the list as they are, all others under ``packed``.
+    """Writes a sentence as JSON: the fields of the list as they are, and all others under ``packed``.
 
     ``packed`` is base64 of zlib of a length in four bytes (little-endian), a JSON text of that length, and the bytes of
     all matrices. In the text, a matrix has the ``offset`` of its first byte in the place of its ``data``.
@@ -113,7 +113,7 @@ def _entry(sentence: dict) -> str:
 
 
 def _move_matrices(value: Any, matrices: bytearray) -> Any:
-    """A copy of a record whose matrices have offsets. Records nest a few levels: trees are flat lists in them."""
+    """Copies a record, and gives its matrices offsets. Records nest a few levels only: their trees are flat lists."""
     if isinstance(value, list):
         return [_move_matrices(element, matrices) for element in value]
     if not isinstance(value, dict):
@@ -127,7 +127,7 @@ def _move_matrices(value: Any, matrices: bytearray) -> Any:
 
 
 def _fill(head: dict, entries: list[str]) -> str:
-    """The page with a document whose sentences are JSON texts already."""
+    """Fills the page with a document whose sentences are JSON texts already."""
     style, script = _style(), _script()
     connect = "'self'" if head.get("live") else "'none'"
     policy = "; ".join(
@@ -147,7 +147,7 @@ def _fill(head: dict, entries: list[str]) -> str:
 
 
 def _json(value: Any) -> str:
-    """JSON in ASCII without the characters that mean something to HTML: no text of a sentence can end its element.
+    """Writes JSON in ASCII without the characters that mean something to HTML: no text can end its element.
 
     These characters occur in JSON only inside strings, where their escapes mean the same.
     """
@@ -156,7 +156,7 @@ def _json(value: Any) -> str:
 
 
 def _digest(text: str) -> str:
-    """The source of a script or style sheet as a Content Security Policy names it."""
+    """Names a script or style sheet as a Content Security Policy does."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
 
 
@@ -166,7 +166,7 @@ def _style() -> str:
 
 @cache
 def _script() -> str:
-    """All scripts in one scope; each only declares, and ``start`` in main.js begins."""
+    """Joins all scripts in one scope. Each declares functions, and the last line calls ``start`` in main.js."""
     folder = resources.files(__package__) / "browser"
     names = sorted(file.name for file in folder.iterdir() if file.name.endswith(".js"))
     return '"use strict";\n(() => {\n' + "\n".join(_file(name) for name in names) + "\nstart();\n})();\n"

@@ -1,4 +1,4 @@
-"""How outputs are written, and how well a system does on one sentence, so that two systems can be compared.
+"""Writes outputs and scores single sentences, so that two systems can be compared.
 
 Text has sentence BLEU (sacreBLEU), trees and classes match exactly or not, and numbers have an error.
 """
@@ -40,11 +40,11 @@ class SentenceMetric:
 
 MATCH = "exact match"
 TEXT_MATCH = SentenceMetric(MATCH, lambda ours, _, theirs, __: 100.0 * (ours == theirs))
-"""Whether the texts are the same: for trees that a sequence model writes symbol by symbol."""
+"""Compares texts, for trees that a sequence model writes symbol by symbol."""
 
 
 def target_dictionary(task) -> Dictionary:
-    """The dictionary of targets. It writes trees, too, where a stock task reads the symbols of a tree folder."""
+    """Returns the dictionary of targets; it writes trees where a stock task reads the symbols of a tree folder."""
     dictionary = task.target_dictionary
     if isinstance(task, TranslationTask) and not isinstance(dictionary, TreeDictionary):
         folder = Path(utils.split_paths(task.cfg.data)[0])
@@ -55,7 +55,7 @@ def target_dictionary(task) -> Dictionary:
 
 
 def metric_of(task, dictionary: Dictionary) -> SentenceMetric:
-    """The metric for the targets of a task, which ``dictionary`` writes."""
+    """Returns the metric for the targets of a task, which ``dictionary`` writes."""
     if isinstance(dictionary, NumberDictionary):
         return SentenceMetric("minus the absolute error", lambda ours, _, theirs, __: -abs(float(ours) - float(theirs)))
     if isinstance(task, ClassificationTask):

@@ -1,4 +1,4 @@
-"""Sentences as models read them: those of a split, with their parses and references, and lines that are typed."""
+"""Reads sentences as models do: those of a split, with their parses and references, and typed lines."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ class Sentence:
 
 
 def words_of(tokens: Sequence[str]) -> SplitWords:
-    """The words of tokens, whose marks of subwords say which of them belong together."""
+    """Joins tokens to words by their marks of subwords."""
     return join_pieces(list(tokens), _DETECTED)
 
 
 def readable(interface: GeneratorHubInterface, text: str) -> str:
-    """The text of tokens as a person reads it: subwords joined, and detokenised if the model has a tokeniser."""
+    """Writes tokens as a person reads them: subwords joined, and detokenised if the model has a tokeniser."""
     joined = interface.remove_bpe(text) if interface.bpe is not None else " ".join(words_of(text.split()).words)
     return interface.detokenize(joined)
 
@@ -76,6 +76,8 @@ class SentenceReader:
     def __init__(self, interface: GeneratorHubInterface):
         self.interface, self.task = interface, interface.task
         self.dictionary = interface.task.source_dictionary
+        self.reads_symbols = isinstance(self.dictionary, TreeDictionary)
+        self.classifies = isinstance(self.task, ClassificationTask)
         limit = interface.max_positions
         self.longest = limit[0] if isinstance(limit, tuple) else limit
 
@@ -86,7 +88,7 @@ class SentenceReader:
         return len(self.task.dataset(split))
 
     def read_split(self, split: str, most: Optional[int] = None) -> Iterator[Sentence]:
-        """The first sentences of a split, in its order."""
+        """Reads the first sentences of a split, in its order."""
         self.open_split(split)
         dataset = self.task.dataset(split)
         trees = self._stored_trees(split, dataset)
@@ -95,16 +97,16 @@ class SentenceReader:
             ids = item["source"].tolist()
             tokens = self._tokens(ids)
             written = self.dictionary.string(item["source"])
-            source = written if isinstance(self.dictionary, TreeDictionary) else readable(self.interface, written)
+            source = written if self.reads_symbols else readable(self.interface, written)
             yield self._sentence(number, source, tokens, dataset, item, lambda: trees(number, ids, tokens))
 
     def read_line(self, line: str, number: int = 0) -> Sentence:
-        """A line as it is typed: text, or a tree if the training data was trees."""
+        """Reads a typed line: text, or a tree if the training data was trees."""
         line = line.strip()
         if not line:
             return Sentence(number, "", error="the line is blank")
         try:
-            if isinstance(self.task, ClassificationTask):
+            if self.classifies:
                 read = self.task.read_lines([line], self._encode)
                 dataset: Any = self.task.new_dataset(read)
             else:
@@ -113,7 +115,7 @@ class SentenceReader:
             item = dataset[0]
             tokens, forest = self._tokens(item["source"].tolist()), self._new_forest(line)
             source = line
-            if forest and line.startswith("(") and not isinstance(self.dictionary, TreeDictionary):
+            if forest and line.startswith("(") and not self.reads_symbols:
                 source = readable(self.interface, " ".join(forest_leaves(forest)))
             return self._sentence(number, source, tokens, dataset, item, lambda: forest)
         except InputError as error:
@@ -124,8 +126,7 @@ class SentenceReader:
     def _sentence(
         self, number: int, source: str, tokens: list[str], dataset, item: dict, forest: Callable[[], Forest]
     ) -> Sentence:
-        is_tree = isinstance(self.dictionary, TreeDictionary)
-        length = len(tokens) if is_tree else len(words_of(tokens).words)
+        length = len(tokens) if self.reads_symbols else len(words_of(tokens).words)
         size = len(item["source"])
         if self.longest is not None and size > self.longest:
             error = f"the sentence has {size} tokens, and the model reads at most {self.longest}"
@@ -141,7 +142,7 @@ class SentenceReader:
         target = sample.get("target")
         if target is None:
             return None
-        if isinstance(self.task, ClassificationTask):
+        if self.classifies:
             target = self.task.target_tokens(target)
         outside = (self.task.target_dictionary.pad(), self.task.target_dictionary.eos())
         return [index for index in target[0].tolist() if index not in outside]
@@ -159,10 +160,10 @@ class SentenceReader:
 
     def _stored_trees(self, split: str, dataset) -> Callable[[int, list[int], list[str]], Forest]:
         """Returns a function that makes the forest of a sentence from its number, ids and tokens."""
-        if isinstance(self.dictionary, TreeDictionary):
+        if self.reads_symbols:
             return lambda number, ids, tokens: (self.dictionary.tree(ids),)
         stored, labels = None, None
-        if isinstance(self.task, ClassificationTask):
+        if self.classifies:
             if hasattr(dataset, "trees"):
                 stored, labels = dataset.trees, self.task.label_dictionary
         else:
@@ -180,7 +181,7 @@ class SentenceReader:
 
 
 def _forest(tree: StoredTree, labels, tokens: list[str]) -> Forest:
-    """The forest of a stored tree, or of as many of its sentences as there are tokens."""
+    """Returns the forest of a stored tree, or of as many of its sentences as there are tokens."""
     if len(tokens) < tree.num_leaves:
         tree = cut_tree(tree, len(tokens))
     spans = np.stack([tree.start, tree.end, tree.depth], axis=1)

@@ -1,4 +1,4 @@
-"""A server for the explorer's page, on this machine alone, that explains sentences as they are typed.
+"""Serves the explorer's page on this machine alone, and explains typed sentences.
 
 It answers ``GET /`` with the page and ``POST /explain`` with the record of one sentence. It listens on 127.0.0.1, and
 refuses requests that name another host or come from the page of another site: neither another machine nor another page
@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 ADDRESS = "127.0.0.1"
 LONGEST_REQUEST = 100_000
-"""Bytes that a request may have."""
+"""The most bytes that a request may have."""
 
 
 class ExplorerServer(ThreadingHTTPServer):
@@ -51,7 +51,7 @@ class ExplorerServer(ThreadingHTTPServer):
         return f"http://{ADDRESS}:{self.server_port}/"
 
     def explain(self, text: str) -> dict[str, Any]:
-        """The record of a sentence; raises InputError if no system has an output for it."""
+        """Explains a sentence; raises InputError if no system has an output for it."""
         with self._one_at_a_time:
             record = self.comparison.explain_line(text, next(self._numbers))
         if all(output.error for output in record.systems):

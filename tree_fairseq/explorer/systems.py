@@ -25,7 +25,7 @@ from tree_fairseq.explorer.document import OutputRecord, SystemRecord
 from tree_fairseq.explorer.sentence_scores import SentenceMetric, metric_of, target_dictionary
 from tree_fairseq.explorer.sentences import Sentence, SentenceReader, readable, words_of
 
-_DIGITS = 4  # of scores
+_DIGITS = 4  # scores are rounded
 
 
 class System:
@@ -62,12 +62,12 @@ class System:
         self.metric, self.record = metric, dataclasses.replace(self.record, metric=metric.name)
 
     def reference(self, sentence: Sentence) -> Optional[str]:
-        """The reference of a sentence as a person reads it; None without one."""
+        """Returns the reference of a sentence as a person reads it; None without one."""
         return None if sentence.target is None else self._written(sentence.target)
 
     @torch.no_grad()
     def explain(self, sentence: Sentence) -> OutputRecord:
-        """The output for a sentence that this system's reader has read, with all views of its methods."""
+        """Returns the output for a sentence that this system's reader has read, with all views of its methods."""
         if sentence.sample is None:
             return OutputRecord(error=sentence.error)
         for method in self.methods:
@@ -113,7 +113,7 @@ class System:
         return [*(dictionary[index] for index in explained.ids), dictionary.eos_word]
 
     def _written(self, ids: list[int]) -> str:
-        """Ids of a target as a person reads them: a tree in its notation, a class, or text."""
+        """Writes the ids of a target as a person reads them: a tree in its notation, a class, or text."""
         written = self.dictionary.string(torch.tensor(ids, dtype=torch.long))
         return readable(self.interface, written) if self.writes_text else written
 

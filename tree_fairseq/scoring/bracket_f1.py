@@ -25,7 +25,7 @@ from tree_fairseq.trees.tree import Forest, forest_leaves
 
 @dataclass(frozen=True)
 class BracketF1:
-    """F1 in percent: the mean over sentences, and of all spans together; and the number of compared sentences."""
+    """F1 in percent, as a mean over sentences and of all spans together, and the number of compared sentences."""
 
     sentence: float
     corpus: float

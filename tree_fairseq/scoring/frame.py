@@ -1,4 +1,4 @@
-"""The frame of all scoring: a test set reads the outputs of systems into measures, and the frame compares them.
+"""The frame of all scoring: a test set reads the outputs of systems into measures, and this module compares them.
 
 A :class:`TestSet` holds the references. :func:`score` computes the metrics of one system, of the parts of the test set,
 and the differences from other systems. :func:`tables` formats the result. Files of hypotheses
@@ -174,7 +174,7 @@ def _figure(name: str, value: float) -> str:
 
 
 def _short_names(paths: Sequence[str]) -> list[str]:
-    """The last parts of paths, as many as tell them apart."""
+    """Shortens paths to as many of their last parts as tell them apart."""
     split = [Path(path).parts for path in paths]
     for count in range(1, max(map(len, split))):
         names = ["/".join(parts[-count:]) for parts in split]

@@ -1,7 +1,7 @@
-"""Metrics of aligned hypotheses and references, of parts of a test set, and compared with those of another system.
+"""Measures compare hypotheses with references line by line, and two systems with each other.
 
-A :class:`Measure` computes a few metrics that belong together. All are in percent, and larger is better, but for
-``ter``, ``mean_squared_error`` and ``average_crossing``.
+A :class:`Measure` computes a few metrics that belong together, of all sentences or of some. All are in percent, and
+larger is better, except for ``ter``, ``mean_squared_error`` and ``average_crossing``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Measure(ABC):
     """Metrics of one system on a test set."""
 
     signatures: Mapping[str, str] = {}
-    """What makes the value of a metric comparable, by metric."""
+    """The settings that two values of a metric must share to be comparable, by metric."""
 
     @abstractmethod
     def metrics(self, indices: Sequence[int]) -> dict[str, float]:
@@ -81,7 +81,7 @@ class TextMeasure(AdditiveMeasure):
         self.metrics(range(1))  # the signature has the number of references, which the metric counts
         self.signatures = {name: str(metric.get_signature())}
 
-    # sacreBLEU's own tests use these two functions of its metrics, too.
+    # sacreBLEU's own paired tests use the same two private functions.
 
     @cached_property
     def counts(self) -> np.ndarray:

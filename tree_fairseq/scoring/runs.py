@@ -37,7 +37,7 @@ class RunSet(TestSet):
     """One test set of runs; the docstring of a subclass is the description of its command."""
 
     name: ClassVar[str]
-    """Of the command, ``tree-fairseq score NAME``."""
+    """The name of the command, ``tree-fairseq score NAME``."""
     primary: ClassVar[str]
     """The default metric under ``score`` in ``result.json``."""
     test: Resampling = Resampling()
@@ -67,7 +67,7 @@ class RunSet(TestSet):
         return [line.split() for line in read_text(path, self.count)] if path and path.is_file() else None
 
     def baseline(self, run: Path) -> Mapping[str, Measure]:
-        """Returns the measures of a run that is compared with: those of its outputs, or its stored outcomes."""
+        """Returns the measures of the outputs of another run, or its stored outcomes."""
         if self.outcomes is None:
             return self.measures(run)
         stored = read_outcomes(run).get(self.subset)
@@ -135,13 +135,13 @@ def score_run(kind: type[RunSet], args: Namespace) -> None:
 
 
 def _digits(measure: Measure | None) -> dict[str, str]:
-    """Outcomes with a digit for each example."""
+    """Writes outcomes as a digit for each example."""
     found = measure.outcomes if isinstance(measure, OutcomeMeasure) else {}
     return {name: "".join("01"[value] for value in values) for name, values in found.items()}
 
 
 def _add(content: dict, result: Mapping[str, Any], subset: str, suffix: str, group_metrics: Sequence[str]) -> None:
-    """Adds the result of a test set: its label ends the names of metrics, other entries are kept by subset."""
+    """Adds the result of a test set. The suffix ends names of metrics; all other entries are kept by subset."""
     content["metrics"] |= {name + suffix: value for name, value in result["metrics"].items()}
     content["signatures"] |= {name + suffix: text for name, text in result["signatures"].items()}
     content["differences"] += [{**row, "metric": row["metric"] + suffix} for row in result["differences"]]
@@ -154,7 +154,7 @@ def _add(content: dict, result: Mapping[str, Any], subset: str, suffix: str, gro
 
 
 def _pairs(values: Sequence[str]) -> dict[str, str]:
-    """``NAME=VALUE`` arguments as a dictionary."""
+    """Returns ``NAME=VALUE`` arguments as a dictionary."""
     return dict(value.partition("=")[::2] for value in values)
 
 
@@ -210,7 +210,7 @@ def parameter_count(model: Mapping[str, torch.Tensor]) -> int:
     counts = {}
     for name, tensor in model.items():
         if name.rsplit(".", 1)[-1] in ("version", "_float_tensor"):
-            continue  # markers of fairseq's modules
+            continue  # fairseq's modules save these markers; they are no parameters
         tied = tensor.dim() > 1
         key = hashlib.sha256(tensor.float().contiguous().numpy()).digest() if tied else name
         counts[key] = tensor.numel()

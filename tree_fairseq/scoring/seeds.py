@@ -43,9 +43,9 @@ def mean_over_seeds_test(
             f"{len(system)} seeds of the system, but {len(baseline)} of the baseline: give as many of both"
         )
     counts = system[0].aligned_counts([*baseline, *system])
-    width = counts[0].shape[1]  # F
+    width = counts[0].shape[1]  # the number F of columns of one run
     join = sparse.hstack if sparse.issparse(counts[0]) else np.hstack
-    sides = [join(counts[: len(baseline)]), join(counts[len(baseline) :])]  # sentences x seeds * F
+    sides = [join(counts[: len(baseline)]), join(counts[len(baseline) :])]  # [sentences, seeds * F]
 
     def mean(sums: np.ndarray) -> dict[str, np.ndarray]:
         of_seeds = [system[0].statistic(sums[..., first : first + width]) for first in range(0, sums.shape[-1], width)]
@@ -95,7 +95,7 @@ def table(result: Mapping[str, Any]) -> list[str]:
 
 
 def seeds_parser() -> ArgumentParser:
-    """Returns the parser of the command's arguments: those of files, with several files a system."""
+    """Returns the parser of the command's arguments; each system has several files."""
     parser = metrics_parser("tree-fairseq score seeds", __doc__)
     parser.add_argument("--hypotheses", type=Path, nargs="+", required=True, metavar="FILE", help="of each seed")
     parser.add_argument("--baseline", type=Path, nargs="+", required=True, metavar="FILE", help="of each seed")

@@ -1,4 +1,4 @@
-"""Whether one system is better than another: paired tests over the sentences of a test set.
+"""Paired tests over the sentences of a test set, which say whether one system is better than another.
 
 * ``bootstrap`` (Koehn 2004): the test set is drawn again from its sentences, with repetition. The p-value is the share
   of samples whose difference of the systems is as far from the mean difference as the real one is from zero.
@@ -31,7 +31,7 @@ BOOTSTRAP, RANDOMIZATION = "bootstrap", "randomization"
 SAMPLES = {BOOTSTRAP: 1000, RANDOMIZATION: 10_000}  # sacreBLEU's defaults
 _TITLES = {BOOTSTRAP: "paired bootstrap", RANDOMIZATION: "approximate randomization"}
 _SACREBLEU_NAMES = {BOOTSTRAP: "bs", RANDOMIZATION: "ar"}
-_DRAWN = 2_000_000  # sentences that are drawn at once, to bound memory
+_DRAWN = 2_000_000  # at most this number of sentences is drawn at once, to bound memory
 
 Statistic = Callable[[np.ndarray], Mapping[str, np.ndarray]]
 """Computes metrics ``[...]`` by name from sums of counts ``[..., F]``."""
@@ -90,11 +90,11 @@ def paired_test(baseline: Any, system: Any, statistic: Statistic, test: Resampli
     if test.groups:
         baseline, system = (_sums_of_groups(counts, test.groups) for counts in (baseline, system))
     ones = np.ones((1, baseline.shape[0]))
-    totals = (ones @ baseline)[0], (ones @ system)[0]  # F each
+    totals = (ones @ baseline)[0], (ones @ system)[0]  # [F] each
     real = _differences(*totals, statistic)
     drawn: dict[str, list[np.ndarray]] = {name: [] for name in real}
     for weights in _batches(test, baseline.shape[0]):
-        ours, theirs = weights @ system, weights @ baseline  # samples x F
+        ours, theirs = weights @ system, weights @ baseline  # [samples, F]
         if test.kind == RANDOMIZATION:
             ours, theirs = totals[1] - ours + theirs, totals[0] - theirs + ours
         for name, values in _differences(theirs, ours, statistic).items():
@@ -106,7 +106,7 @@ def paired_test(baseline: Any, system: Any, statistic: Statistic, test: Resampli
         if test.kind == BOOTSTRAP:
             rows[name]["interval"] = np.percentile(samples, [2.5, 97.5]).tolist()
             samples = samples - samples.mean()
-        # Sums of floating-point numbers differ by their order.
+        # The order of additions changes sums of floating-point numbers.
         as_far = np.abs(samples) >= abs(difference) - 1e-9
         rows[name]["p_value"] = float((as_far.sum() + 1) / (len(samples) + 1))
     return rows
@@ -133,7 +133,7 @@ def paired_text_test(
     system: Sequence[str],
     test: Resampling,
 ) -> dict:
-    """Compares two systems by a metric of sacreBLEU and its own tests; each of the references is a list of lines.
+    """Compares two systems by a metric of sacreBLEU and sacreBLEU's tests; each of the references is a list of lines.
 
     Returns both scores, their difference, the p-value, the signature of metric and test and, of a bootstrap, intervals
     of 95 % of the scores. Equal outputs have a p-value of 1. sacreBLEU's seed is that of ``SACREBLEU_SEED``.
@@ -158,7 +158,7 @@ def paired_text_test(
 
 
 def mcnemar(baseline: Sequence[bool], system: Sequence[bool]) -> dict:
-    """McNemar's exact test (1947) of paired outcomes.
+    """Compares paired outcomes by McNemar's exact test (1947).
 
     Only sentences on which the systems disagree count: two equally good systems are each right on such a sentence with
     probability 1/2. Returns the difference in points, the numbers of sentences that only one system has right, and the
