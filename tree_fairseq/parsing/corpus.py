@@ -19,6 +19,7 @@ from tree_fairseq.errors import ParserError, TreeFairseqError
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions, check_failures, registered_parser
 from tree_fairseq.parsing.shards import (
+    Shard,
     ShardReport,
     count_lines_before,
     finished_report,
@@ -85,29 +86,30 @@ def parse_corpus(
     reports = {shard: report for shard in shards if (report := finished_report(shard, digest)) is not None}
     missing = [shard for shard in shards if shard not in reports]
     logger.info("%s: %d lines, %d of %d shards to parse", text, lines, len(missing), len(shards))
-    failed: Counter[int] = Counter()
-    for shard, report in reports.items():
-        failed.update(before[shard.index] + line for line, _ in report.failures)
+
+    def failures(shard: Shard) -> list[tuple[int, str]]:
+        """The lines of the text with flat trees, and the reasons."""
+        return [(before[shard.index] + line, reason) for line, reason in reports[shard].failures]
+
+    failed = Counter(line for shard in reports for line, _ in failures(shard))
     works = ((functools.partial(parse_shard, shard, first_line=before[shard.index] + 1), shard) for shard in missing)
-    pays = _pays_for_processes(options, pool, lines)
+    pays, limit = _pays_for_processes(options, pool, lines), options.max_parse_failures
     with progress_bar(text.name, lines, "lines") as bar:
         bar.update(sum(report.lines for report in reports.values()))
         for shard, report in _results(works, parser, pool if pays else None, cache, f"parsed {text}"):
             reports[shard] = report
             bar.update(report.lines)
-            for line, reason in report.failures:
-                number = before[shard.index] + line
-                message = "%s:%d: flat tree for a sentence that could not be parsed: %s"
-                logger.warning(message, text, number, reason)
-                failed[number] += 1
+            for line, reason in failures(shard):
+                logger.warning("%s:%d: flat tree for a sentence that could not be parsed: %s", text, line, reason)
+                failed[line] += 1
             # Where a line may hold several sentences, a share of them is known in the end only.
-            if isinstance(options.max_parse_failures, int) or options.ssplit == "none":
-                check_failures(options.max_parse_failures, sum(failed.values()), lines, failed, str(text))
+            if isinstance(limit, int) or options.ssplit == "none":
+                check_failures(limit, sum(failed.values()), lines, sorted(failed), str(text))
     sentences = sum(report.sentences for report in reports.values())
     parsed, seconds = sum(reports[shard].sentences for shard in missing), time.monotonic() - started
     message = "%s: %d sentences on %d lines, %d parsed, %d lines with a flat tree, %.1f s, %.0f sentences/s"
     logger.info(message, text.name, sentences, lines, parsed, len(failed), seconds, parsed / seconds)
-    check_failures(options.max_parse_failures, sum(failed.values()), sentences, failed, str(text))
+    check_failures(limit, sum(failed.values()), sentences, sorted(failed), str(text))
     trees = [(shard.trees, reports[shard]) for shard in shards]
     return ParsedCorpus(lines, sentences, dict(sorted(failed.items())), trees, parsed, seconds)
 

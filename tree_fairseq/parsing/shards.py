@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tree_fairseq.errors import CorruptFileError, DataFolderError, LeafMismatchError, TreeFairseqError
+from tree_fairseq.errors import CorruptFileError, DataFolderError, InputError, LeafMismatchError
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.support.files import atomic_file, read_json, write_json
 from tree_fairseq.trees.text import decode_line
@@ -153,8 +153,8 @@ def parse_shard_alone(shard: Shard, parser: LineParser) -> ShardReport:
         return report
     try:
         return parse_shard(shard, parser, 1)
-    except (ValueError, LeafMismatchError) as error:
-        if isinstance(error, TreeFairseqError) and (before := count_lines_before(shard.text, shard.starts()[:1])[0]):
+    except (InputError, LeafMismatchError):
+        if before := count_lines_before(shard.text, shard.starts()[:1])[0]:
             parse_shard(shard, parser, before + 1)
         raise
 

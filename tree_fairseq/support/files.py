@@ -89,16 +89,6 @@ def write_json(path: str | os.PathLike, value: Any) -> None:
         file.write("\n")
 
 
-def remove_folder(path: Path) -> None:
-    """Removes a folder at once, if it exists: other processes may be writing into it."""
-    aside = path.with_name(f"{path.name}-{uuid.uuid4().hex}")
-    try:
-        os.rename(path, aside)
-    except FileNotFoundError:
-        return
-    shutil.rmtree(aside, ignore_errors=True)
-
-
 def require_plain_file(path: str | os.PathLike) -> None:
     """Raises CorruptFileError if something is a pipe, a device or a folder, which cannot be read to its end, or a file
     that is mostly a hole, which takes no room on the disk but all the memory. A path without a file is fine.

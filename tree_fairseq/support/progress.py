@@ -1,33 +1,22 @@
 """Progress of steps that take long: how much is done, how fast, and how much time is left.
 
 A terminal shows a bar that moves. Elsewhere, such as in a log file, a line of its own appears every ten seconds. A step
-that is over sooner shows nothing. A process that waits for others says so from time to time (:class:`Patience`).
+that is over sooner shows nothing.
 """
 
 from __future__ import annotations
 
-import logging
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, TextIO, TypeVar
 
 from tqdm import tqdm
-
-from tree_fairseq.errors import WorkerDiedError
-
-logger = logging.getLogger(__name__)
 
 Item = TypeVar("Item")
 
 SECONDS_BETWEEN_LINES = 10
 _SECONDS_IN_A_TERMINAL = 0.5
-WARN_SECONDS = 60.0
-"""Seconds after which a process that waits for another one says so, again and again."""
-GIVE_UP_SECONDS = 1800.0
-"""Seconds after which it stops with an error."""
-_KEPT = "what is parsed is kept"
 _LINE = "{desc}: {n_fmt} of {total_fmt}{unit}, {rate_noinv_fmt}, {remaining} left"
 _LINE_WITHOUT_TOTAL = "{desc}: {n_fmt}{unit}, {rate_noinv_fmt}"
 
@@ -88,32 +77,3 @@ class _Lines:
 
     def flush(self) -> None:
         self._stream.flush()
-
-
-class Patience:
-    """Waits for other processes: says so every :data:`WARN_SECONDS` without any change, and gives up in the end."""
-
-    def __init__(self) -> None:
-        self._state: object = None
-        self._since = self._warned = time.monotonic()
-
-    @property
-    def seconds(self) -> float:
-        """The seconds since the last change."""
-        return time.monotonic() - self._since
-
-    def watch(self, state: object, waiting: Callable[[], str]) -> None:
-        """Compares the state of what is waited for with the last one; ``waiting`` says who waits for what.
-
-        Raises:
-            WorkerDiedError: nothing has changed for :data:`GIVE_UP_SECONDS`
-        """
-        now = time.monotonic()
-        if state != self._state:
-            self._state, self._since, self._warned = state, now, now
-        elif now - self._warned >= WARN_SECONDS:
-            self._warned = now
-            message = f"{waiting()}; nothing has changed for {self.seconds:.0f} seconds"
-            if self.seconds >= GIVE_UP_SECONDS:
-                raise WorkerDiedError(f"{message}. Give the same command again to all ranks: {_KEPT}")
-            logger.warning("%s. If that rank has ended, end this command and give it again: %s", message, _KEPT)
