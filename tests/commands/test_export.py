@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.data_bin.corpora import prefixes, read_lines, run_preprocess, write_corpus, write_lines
+from tests.fork_server import programs
 from tree_fairseq.commands.export import main
 from tree_fairseq.data_bin.kinds import export_forests
 from tree_fairseq.errors import CorruptFileError, InputError, LineCountError
@@ -96,7 +96,7 @@ def test_a_file_gets_its_name_when_it_is_complete(exported, tmp_path, monkeypatc
 
 def test_a_reader_that_has_seen_enough(exported):
     _, folder = exported
-    command = [sys.executable, "-m", "tree_fairseq.commands.export", str(folder), "--side", "source"]
+    command = [programs() / "python", "-m", "tree_fairseq.commands.export", str(folder), "--side", "source"]
     root = Path(__file__).parents[2]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=root) as process:
         process.stdout.close()

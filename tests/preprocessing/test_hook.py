@@ -6,8 +6,6 @@ import argparse
 import json
 import logging
 import os
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -17,6 +15,8 @@ from fairseq.data import Dictionary
 from fairseq_cli import preprocess
 
 from tests.data_bin.corpora import folder_bytes, prefixes, read_lines, run_preprocess, write_corpus, write_lines
+from tests.end_to_end.commands import run_in_process
+from tests.fork_server import programs
 from tests.parsing.fake_parsers import LOADS_VARIABLE, LOG_VARIABLE, noted
 from tree_fairseq.commands.check import check_folder
 from tree_fairseq.data_bin.kinds import export_forests
@@ -33,6 +33,7 @@ from tree_fairseq.errors import (
 from tree_fairseq.preprocessing import hook
 from tree_fairseq.preprocessing.run import renaming_in_log
 from tree_fairseq.trees.bracket import read_forest, write_forest
+from tree_fairseq.trees.tree import forest_leaves
 
 PACKAGE = Path(hook.__file__).resolve().parents[1]
 TREES = ("--tree-parser", "brackets")
@@ -67,19 +68,9 @@ def test_what_the_wrapping_relies_on_is_there():
     # The parser is built by a function looked up in its module; so is main, after the arguments were parsed.
     assert "add_preprocess_args" in options.get_preprocessing_parser.__code__.co_names
     assert "main" in preprocess.cli_main.__code__.co_names
-    names = {
-        "source_lang",
-        "target_lang",
-        "trainpref",
-        "validpref",
-        "testpref",
-        "destdir",
-        "srcdict",
-        "tgtdict",
-        "joined_dictionary",
-    }
-    names |= {"only_source", "dict_only", "dataset_impl", "workers", "align_suffix", "alignfile"}
-    assert names <= set(vars(options.get_preprocessing_parser().parse_args([])))
+    names = "source_lang target_lang trainpref validpref testpref destdir srcdict tgtdict joined_dictionary only_source"
+    names += " dict_only dataset_impl workers align_suffix alignfile"
+    assert set(names.split()) <= set(vars(options.get_preprocessing_parser().parse_args([])))
 
 
 def test_help_has_one_group_of_ours():
@@ -152,32 +143,15 @@ def test_trees_of_either_side_or_both(corpus, tmp_path, sides):
 
 
 def test_each_side_may_have_its_own_parser(corpus, tmp_path):
-    run_preprocess(
-        *prefixes(corpus / "mixed", "train", "valid"),
-        "--destdir",
-        tmp_path / "bin",
-        "--tree-parser",
-        "brackets,balanced",
-        "--tree-sides",
-        "source,target",
-        "--tree-lang",
-        ",nl",
-    )
+    text, both = prefixes(corpus / "mixed", "train", "valid"), ("--tree-sides", "source,target", "--tree-lang", ",nl")
+    run_preprocess(*text, "--destdir", tmp_path / "bin", "--tree-parser", "brackets,balanced", *both)
     sides = Manifest.load(tmp_path / "bin").sides
     assert {lang: (side.options.name, side.options.lang) for lang, side in sides.items()} == {
         "en": ("brackets", "en"),
         "de": ("balanced", "nl"),
     }
     with pytest.raises(InputError, match="--tree-parser"):
-        run_preprocess(
-            *prefixes(corpus / "mixed", "train"),
-            "--destdir",
-            tmp_path / "no",
-            "--tree-parser",
-            "a,b,c",
-            "--tree-sides",
-            "source,target",
-        )
+        run_preprocess(*text, "--destdir", tmp_path / "no", "--tree-parser", "a,b,c", *both)
 
 
 def test_alignments_are_those_of_stock_fairseq(corpus, tmp_path):
@@ -205,15 +179,8 @@ def test_dictionaries_first_and_splits_later(corpus, tmp_path, caplog):
     run_preprocess(*prefixes(corpus / "mixed", *SPLITS), "--destdir", tmp_path / "once", *TREES)
     destination = tmp_path / "twice"
     run_preprocess(*prefixes(corpus / "mixed", "train"), "--destdir", destination, "--dict-only", *TREES)
-    given = [
-        "--srcdict",
-        destination / "dict.en.txt",
-        "--tgtdict",
-        destination / "dict.de.txt",
-        "--destdir",
-        destination,
-        *TREES,
-    ]
+    given = ["--srcdict", destination / "dict.en.txt", "--tgtdict", destination / "dict.de.txt"]
+    given += ["--destdir", destination, *TREES]
     run_preprocess(*prefixes(corpus / "mixed", "train", "valid", "valid1"), *given)
     run_preprocess(*prefixes(corpus / "mixed", "test", "test1"), *given)
     once, twice = folder_bytes(tmp_path / "once"), folder_bytes(destination)
@@ -291,7 +258,6 @@ def test_a_finished_destination_is_refused_before_anything_is_read(corpus, tmp_p
         (("--trainpref", "", "--alignfile", "x", "--srcdict", "a", "--tgtdict", "b"), "--trainpref"),
         (("-t", ""), "--target-lang"),
         (("--trainpref", "nowhere/train"), "nowhere/train.en"),
-        (("--max-parse-failures", "0.5", "--tree-batch-size", "0"), "batch_size"),
     ],
 )
 def test_arguments_that_do_not_go_together(corpus, tmp_path, flags, message):
@@ -347,9 +313,7 @@ def test_plain_text_is_parsed_and_parses_are_kept(corpus, tmp_path, monkeypatch)
     assert parsed and len(parsed) == len(set(parsed))
     assert check_folder(tmp_path / "one") == []
     forests = [*export_forests(tmp_path / "one", "en", "train", corpus / "leaves/train.en")]
-    assert [" ".join(word for tree in forest for word in tree.leaves()) for forest in forests] == read_lines(
-        corpus / "leaves/train.en"
-    )
+    assert [" ".join(forest_leaves(forest)) for forest in forests] == read_lines(corpus / "leaves/train.en")
     labels = Dictionary.load(str(tmp_path / "one/dict.label.en.txt"))
     assert {"S", "NP", "VP", "T9", "FRAG", "XX", "T9_sub"} <= set(labels.symbols)
     # From the cache no sentence is parsed twice, and the files are the same.
@@ -377,9 +341,9 @@ def test_a_stopped_command_parses_what_is_missing_in_any_order(tmp_path, monkeyp
 
     with monkeypatch.context() as patch, pytest.raises(RuntimeError, match="stopped"):
         patch.setattr("tree_fairseq.preprocessing.tree_files.relabel", stop)
-        run_preprocess(*command, "--destdir", tmp_path / "bin", "--workers", 3)
+        run_preprocess(*command, "--destdir", tmp_path / "bin", "--workers", 2)
     parsed = noted(tmp_path / "parsed.log")
-    run_preprocess(*command, "--destdir", tmp_path / "bin", "--workers", 2)
+    run_preprocess(*command, "--destdir", tmp_path / "bin")
     assert noted(tmp_path / "parsed.log") == parsed
     assert folder_bytes(tmp_path / "bin") == folder_bytes(tmp_path / "unbroken")
     assert not list((tmp_path / "bin").rglob("*-of-*"))
@@ -429,33 +393,13 @@ def test_a_killed_worker_of_stock_fairseq_ends_the_command(corpus, tmp_path, mon
     assert check_folder(tmp_path / "bin") == []
 
 
-@pytest.mark.parametrize(
-    "command", [["-m", "fairseq_cli.preprocess"], [Path(sys.executable).parent / "fairseq-preprocess"]]
-)
+@pytest.mark.parametrize("command", [("python", "-m", "fairseq_cli.preprocess"), ("fairseq-preprocess",)])
 def test_as_a_command(corpus, tmp_path, command):
-    arguments = [
-        "--user-dir",
-        PACKAGE,
-        "--task",
-        "translation",
-        "-s",
-        "en",
-        "-t",
-        "de",
-        "--destdir",
-        tmp_path / "bin",
-        *TREES,
-    ]
-    result = subprocess.run(
-        [sys.executable, *map(str, command), *map(str, arguments), *prefixes(corpus / "mixed", "train", "valid")],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        cwd=tmp_path,
-    )
-    assert result.returncode == 0, result.stderr
-    run_preprocess(*prefixes(corpus / "mixed", "train", "valid"), "--destdir", tmp_path / "here", *TREES)
+    text = prefixes(corpus / "mixed", "train", "valid")
+    flags = ["--user-dir", PACKAGE, "--task", "translation", "-s", "en", "-t", "de", "--destdir", tmp_path / "bin"]
+    result = run_in_process([programs() / command[0], *command[1:], *flags, *TREES, *text], cwd=tmp_path)
+    assert result.returncode == 0, result.stdout
+    run_preprocess(*text, "--destdir", tmp_path / "here", *TREES)
     assert folder_bytes(tmp_path / "bin") == folder_bytes(tmp_path / "here")
 
 
@@ -463,12 +407,10 @@ def test_importing_the_plugin_leaves_logging_alone():
     program = (
         "import logging, fairseq; before = list(logging.getLogger().handlers), logging.getLogger().level\n"
         "import tree_fairseq\n"
-        "assert (list(logging.getLogger().handlers), logging.getLogger().level) == before, "
-        "logging.getLogger().handlers\n"
+        "assert (list(logging.getLogger().handlers), logging.getLogger().level) == before, logging.getLogger().handlers"
     )
-    subprocess.run(
-        [sys.executable, "-c", program], check=True, env={**os.environ, "OMP_NUM_THREADS": "1"}, cwd=PACKAGE.parent
-    )
+    result = run_in_process([programs() / "python", "-c", program], cwd=PACKAGE.parent)
+    assert result.returncode == 0, result.stdout
 
 
 def test_names_of_files_that_do_not_stay(caplog):

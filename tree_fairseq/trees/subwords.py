@@ -14,7 +14,6 @@ from itertools import accumulate
 from typing import Optional
 
 from tree_fairseq.errors import PieceAlignmentError
-from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.tree import Forest, Tree, check_preterminals, forest_leaves
 
 SUBWORD_SUFFIX = "_sub"  # added to the tag of a split word to make the tag of its pieces
@@ -194,7 +193,7 @@ class _PieceAligner:
         last_of_tree = [end - 1 for end, size in zip(accumulate(sizes), sizes) for _ in range(size)]
         # Neither is reset for a piece: offsets can decrease where text was normalised, and must not reorder pieces.
         first = last = 0
-        for piece, (start, end) in zip_equal(pieces, piece_offsets):
+        for piece, (start, end) in zip(pieces, piece_offsets):
             while first < len(token_offsets) - 1 and token_offsets[first][1] <= start:
                 first += 1
             last = max(last, first)

@@ -70,7 +70,7 @@ def parents_and_branches(
     take = open_slots.pop if traversal == "dfs" else open_slots.popleft
     parents: list[int] = []
     branches: list[int] = []
-    for place, (arity, first) in enumerate(zip_equal(arities, first_branches)):
+    for place, (arity, first) in enumerate(zip(arities, first_branches)):
         if not open_slots:
             raise MultipleRootsError(f"the tree is complete after {place} of {len(arities)} symbols")
         if arity > len(arities):

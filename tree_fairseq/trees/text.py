@@ -15,7 +15,6 @@ import numpy as np
 
 from tree_fairseq.errors import InputError, LineBreakError, LineCountError, TextFormatError
 from tree_fairseq.support.progress import progress_bar
-from tree_fairseq.support.python_versions import zip_equal
 
 CHUNK_LINES = 512
 
@@ -26,7 +25,7 @@ _CONTROL_NAMES = (
     "LINE FEED,VERTICAL TAB,FORM FEED,CARRIAGE RETURN,FILE SEPARATOR,GROUP SEPARATOR,RECORD SEPARATOR,UNIT SEPARATOR,"
     "NEXT LINE"
 ).split(",")
-_CONTROLS = dict(zip_equal("\n\x0b\x0c\r\x1c\x1d\x1e\x1f\x85", _CONTROL_NAMES))
+_CONTROLS = dict(zip("\n\x0b\x0c\r\x1c\x1d\x1e\x1f\x85", _CONTROL_NAMES))
 # The same as bytes of UTF-8: a hit only means that the slow reader has to look.
 _SUSPECT_BYTES = np.isin(np.arange(256), list(b"\x0b\x0c\x1c\x1d\x1e"))
 _SUSPECT_CHARACTERS = (b"\xc2\x85", b"\xe2\x80\xa8", b"\xe2\x80\xa9")

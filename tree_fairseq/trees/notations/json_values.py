@@ -22,7 +22,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tree_fairseq.errors import MultipleRootsError, NotationError
-from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.notations.notation import Notation, Piece, separated
 from tree_fairseq.trees.text import shorten
 from tree_fairseq.trees.tree import Tree
@@ -91,7 +90,7 @@ def _text_of(label: str) -> str:
 
 def _object_tree(keys: Sequence[str], values: Sequence[Tree]) -> Tree:
     """The tree of an object, given its keys in order and the trees of their values."""
-    fields = dict(zip_equal(keys, values))
+    fields = dict(zip(keys, values))
     if _is_tagged(keys, values):
         contents = fields["contents"]
         tag = _label_of(_text_of(fields["tag"].label), is_leaf=False)
@@ -101,7 +100,7 @@ def _object_tree(keys: Sequence[str], values: Sequence[Tree]) -> Tree:
         return Tree(ROOTED, (Tree(_text_of(fields["root"].label), children),))
     tree = _escaped_tree(keys, values)
     if tree is None or _is_regular(tree):
-        return Tree(OBJECT, [Tree(key, (value,)) for key, value in zip_equal(keys, values)])
+        return Tree(OBJECT, [Tree(key, (value,)) for key, value in zip(keys, values)])
     return tree
 
 

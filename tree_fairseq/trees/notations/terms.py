@@ -6,7 +6,6 @@ import re
 from dataclasses import dataclass, field
 
 from tree_fairseq.errors import MultipleRootsError, NotationError
-from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.notations.notation import GROUP, Notation, Piece, separated, unclosed_error
 from tree_fairseq.trees.notations.term_grammars import ARGUMENT, WHOLE, TermGrammar
 from tree_fairseq.trees.text import shorten
@@ -44,7 +43,7 @@ class TermNotation(Notation):
         if infix and (len(children) == 2 or infix.chained and len(children) > 2):
             operator = ", " if label == "," and not grammar.spaced else f" {label} "
             limits = [infix.left, *[infix.right] * (len(children) - 1)]
-            return infix.priority, separated(zip_equal(children, limits), operator)
+            return infix.priority, separated(zip(children, limits), operator)
         if len(children) == 1 and (prefix := grammar.prefix_of(label)):
             return prefix.priority, [grammar.joined(label) + " ", (children[0], prefix.priority)]
         items = separated([(child, ARGUMENT) for child in children], f"{blank}, ")
@@ -170,7 +169,7 @@ class _TermReader:
         first = len(here.operands) - len(operator.limits)
         operands = here.operands[first:]
         del here.operands[first:]
-        children = [self._placed(operand, limit) for operand, limit in zip_equal(operands, operator.limits)]
+        children = [self._placed(operand, limit) for operand, limit in zip(operands, operator.limits)]
         here.operands.append(_Operand(Tree(operator.label, children), operands[0].column, operator.priority))
 
     def _expression(self, here: _Open, text: str, column: int) -> _Operand:
