@@ -8,9 +8,8 @@ import random
 
 import pytest
 import torch
-from hypothesis import given, settings
 
-from tests.benchmarks import gathered_chart, records, straight_oracle
+from tests.benchmarks import gathered_chart, records
 from tests.benchmarks.__main__ import BENCHMARKS, main
 from tests.benchmarks.accumulation import descendants_first
 from tests.benchmarks.classification_models import Task
@@ -22,12 +21,8 @@ from tests.benchmarks.measuring import Timing, peak_bytes, side_by_side
 from tests.benchmarks.random_trees import bracketed, depths, random_spans, random_tree
 from tests.benchmarks.reporting import Report
 from tests.benchmarks.tree_positions import random_places
-from tests.strategies import symbol_trees
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.tasks.reduced_trees import collate_trees
-from tree_fairseq.tree_insertion.oracles import CentralityOracle
-from tree_fairseq.tree_insertion.target import TargetTree
-from tree_fairseq.tree_insertion.trajectories import trajectories
 from tree_fairseq.tree_positional.positions import TreePositions, TreePositionsConfig, branch_paths
 from tree_fairseq.tree_transformer.accumulation import AccumulationConfig, HierarchicalAccumulation
 from tree_fairseq.tree_transformer.tree_structure import TreeStructure
@@ -67,7 +62,6 @@ FIGURES = {
         "tree_lstm_growth",
     ],
     "memory": ["tree_transformer", "classifier", "tree_positional", "treeformer", "insertion"],
-    "authors": ["accumulation", "accumulation_memory", "positions", "positions_memory", "oracle"],
     "import_time": ["seconds"],
 }
 
@@ -156,17 +150,6 @@ def test_the_gathered_chart_equals_the_chart(project_once):
     cells = chart.cells(torch.zeros(2, 6, dtype=torch.bool))
     gathered = gathered_chart.encode(states, chart.composition(), chart.query[0], 4, project_once)  # B x C / B x D
     torch.testing.assert_close(gathered.transpose(0, 1), chart(states, cells))
-
-
-@given(symbol_trees())
-@settings(max_examples=30)
-def test_the_straight_oracle_finds_the_same_trajectory(tree):
-    target = TargetTree.of(tree)
-    (own,) = trajectories(CentralityOracle(target), 1)
-    assert straight_oracle.trajectory(target) == own.steps.tolist()
-    # Drawn ones insert all nodes, too, each in one step, the root before all others.
-    steps = straight_oracle.trajectory(target, random.Random(0))
-    assert steps[0] == 0 and set(steps[1:]) == set(range(1, max(steps) + 1))
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -37,7 +37,6 @@ BENCHMARKS = {
     "loading": "loading and collating a batch, and the training step on it",
     "growth": "training step by length of sentences, and on trees of the worst shapes: over the stock model's",
     "memory": "peak memory of training steps of all methods: beside stock models on equally many positions",
-    "authors": "accumulation, positions, oracle: the package and straight implementations of the authors' formulations",
     "import_time": "import tree_fairseq after fairseq, in new interpreters",
 }
 

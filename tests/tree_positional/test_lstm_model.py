@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from types import SimpleNamespace
 
 import numpy as np
@@ -164,16 +163,6 @@ def test_lengths_of_the_batch_change_nothing(rows):
         torch.testing.assert_close(own, asked)
 
 
-def test_branches_are_read():
-    pairs = Pairs(True, True)
-    model, inputs = model_of(pairs), pairs.net_input()
-    expected = logits(model, inputs)
-    for name in ("source_symbol_tree", "previous_symbol_tree"):
-        other = copy.deepcopy(inputs)
-        other[name]["branches"] = torch.where(other[name]["branches"] < 0, -1, 1 - other[name]["branches"])
-        assert not torch.allclose(logits(model, other), expected, atol=1e-3), name
-
-
 # Generation
 
 
@@ -267,19 +256,6 @@ def test_the_structural_search_returns_trees_that_do_not_depend_on_batch_mates()
             pairs.target.symbols.encoding.decode([pairs.target.dictionary[index] for index in tokens[:-1]])
 
 
-@each_source
-def test_half_precision(source):
-    pairs = Pairs(source, True)
-    model, inputs = model_of(pairs), pairs.net_input()
-    expected = logits(model, inputs)
-    with torch.autocast("cpu", torch.bfloat16):
-        torch.testing.assert_close(logits(model, inputs).float(), expected, rtol=0.1, atol=0.1)
-    half = logits(model.to(torch.bfloat16), inputs)
-    assert half.dtype == torch.bfloat16
-    torch.testing.assert_close(half.float(), expected, rtol=0.1, atol=0.1)
-    assert len(generate([model], pairs)) == 4
-
-
 def test_ten_trees_are_learned():
     pairs = Pairs(True, True, sizes=(7, 3, 9, 5, 8, 4, 6, 9, 7, 5))
     model = model_of(pairs, "--dropout", "0", "--hidden-size", "24").train()
@@ -296,16 +272,6 @@ def test_ten_trees_are_learned():
 
 
 # Options
-
-
-def test_architectures_have_their_sizes():
-    pairs = Pairs(True, True)
-    for name, width in (("", 512), ("_program_translation", 256), ("_tiny", 64)):
-        model = pairs.model(arch=f"tree_to_tree_lstm{name}")
-        assert model.encoder.tree_lstm.hidden_dim == model.encoder.embed_tokens.embedding_dim == width
-        assert model.decoder.output_projection.in_features == width
-    assert arguments("tree_to_tree_lstm_program_translation").dropout == 0.5
-    assert arguments("tree_to_tree_lstm_tiny", "--hidden-size", "32").hidden_size == 32
 
 
 def test_the_output_may_share_the_embeddings():

@@ -13,7 +13,6 @@ from tests.nn.tiny import PAD, stock_flags
 from tests.tree_positional.symbol_batches import ENCODINGS, EOS
 from tests.tree_positional.symbol_pairs import MODALITIES, Pairs
 from tree_fairseq.errors import MissingTreesError
-from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.tree_positional.positions import TreePositions
 
 QUERY = [(), ("--query-position",)]
@@ -89,16 +88,6 @@ def test_between_sequences_it_is_the_stock_transformer():
     pairs = Pairs(False, False)
     model, stock = pairs.model(), pairs.model(*stock_flags(), arch="transformer")
     torch.testing.assert_close(logits(model, pairs.net_input()), logits(stock, pairs.net_input()), rtol=0, atol=0)
-
-
-def test_no_positions_at_all():
-    pairs = Pairs(True, True)
-    model = pairs.model("--no-token-positional-embeddings")
-    assert not any("embed_positions" in name for name in model.state_dict())
-    inputs = pairs.net_input()
-    expected = logits(model, inputs)
-    inputs["source_symbol_tree"]["branches"].clamp_(max=0)
-    assert torch.equal(logits(model, inputs), expected)
 
 
 def test_a_source_without_its_places_is_refused():
@@ -219,17 +208,6 @@ def test_scores_of_beam_search_are_those_of_teacher_forcing(source, target, coun
             torch.testing.assert_close(hypothesis["positional_scores"], expected, rtol=1e-4, atol=1e-4)
 
 
-def test_beam_search_is_independent_of_batch_mates():
-    pairs = Pairs(True, True)
-    model = pairs.model("--query-position")
-    together = generate([model], pairs)
-    for row in range(4):
-        (alone,) = generate([model], pairs, [row])
-        for left, right in zip_equal(alone, together[row]):
-            assert left["tokens"].tolist() == right["tokens"].tolist()
-            torch.testing.assert_close(left["positional_scores"], right["positional_scores"], rtol=1e-4, atol=1e-5)
-
-
 def test_tables_are_projected_once_a_generation(monkeypatch):
     pairs = Pairs(True, True)
     model = pairs.model("--query-position")
@@ -239,29 +217,7 @@ def test_tables_are_projected_once_a_generation(monkeypatch):
     assert calls == [model.encoder.embed_positions, model.decoder.embed_positions, model.decoder.embed_next_positions]
 
 
-def test_a_generator_s_beam_does_not_disturb_training():
-    pairs = Pairs(True, True)
-    model = pairs.model("--query-position")
-    before = logits(model, pairs.net_input())
-    generate([model], pairs, beam=5)
-    assert torch.equal(logits(model, pairs.net_input()), before)
-
-
 # Precision and learning
-
-
-@pytest.mark.parametrize(
-    "flags", [(), ("--query-position", "--encoder-normalize-before", "--decoder-normalize-before")]
-)
-def test_half_precision(flags):
-    pairs = Pairs(True, True)
-    model = pairs.model(*flags)
-    expected = logits(model, pairs.net_input())
-    model.to(torch.bfloat16)
-    half = logits(model, pairs.net_input())
-    assert half.dtype == torch.bfloat16
-    torch.testing.assert_close(half.float(), expected, rtol=0.1, atol=0.15)
-    assert len(generate([model], pairs)) == 4
 
 
 def test_trees_of_the_same_symbols_are_learned():

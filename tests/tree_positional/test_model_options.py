@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from fairseq.models import ARCH_CONFIG_REGISTRY
 
 from tests.nn.tiny import arguments, stock_flags
 from tests.tree_positional.symbol_batches import ENCODINGS
@@ -47,25 +46,6 @@ def test_architectures_have_the_sizes_of_the_paper(arch):
     assert getattr(args, "tree_position_dim", None) == SIZES[arch][4]
 
 
-def test_the_architectures_are_those_of_the_table():
-    own = {name for name in SIZES if name.startswith("tree")}
-    assert {name for name in ARCH_CONFIG_REGISTRY if name.startswith("tree_positional")} == own
-
-
-def test_checkpoints_keep_the_options_of_positions():
-    args = arguments("tree_positional_transformer_semantic_parsing")
-    options = ("tree_levels", "parameter_free_tree_positions", "tree_decay_init", "query_position")
-    assert [getattr(args, option) for option in options] == [32, False, "paper", False]
-
-
-def test_flags_override_an_architecture():
-    flags = ("--encoder-layers", "1", "--tree-levels", "5", "--tree-position-dim", "40", "--tree-decay-init", "uniform")
-    model = PAIRS.model(*flags)
-    positions = model.decoder.embed_positions
-    assert len(model.encoder.layers) == 1 and (positions.levels, positions.copies) == (5, 4)
-    assert (positions.raw_decays > 0.69).all()
-
-
 def test_branches_are_those_of_each_side_s_trees():
     pairs = Pairs(True, True, ENCODINGS[1])
     model = pairs.model("--encoder-embed-dim", "32")
@@ -87,22 +67,7 @@ def test_a_query_has_no_position_in_a_sequence():
         Pairs(True, False).model("--query-position")
 
 
-def test_pre_norm():
-    model = PAIRS.model("--encoder-normalize-before", "--decoder-normalize-before")
-    assert model.encoder.layer_norm is not None and model.decoder.layer_norm is not None
-    assert torch.isfinite(logits(model)).all()
-
-
 # Names of weights
-
-
-def test_names_of_weights_are_those_of_the_stock_transformer():
-    tree = PAIRS.model("--query-position").state_dict()
-    stock = PAIRS.model(*stock_flags(), arch="transformer").state_dict()
-    assert {name: weight.shape for name, weight in tree.items() if not is_new(name)} == {
-        name: weight.shape for name, weight in stock.items()
-    }
-    assert len(tree) == len(stock) + 9
 
 
 @pytest.mark.parametrize("flags", [(), ("--encoder-learned-pos", "--decoder-learned-pos")])

@@ -133,22 +133,6 @@ def test_paths_between_nodes_are_affine_maps_of_their_encodings(data, n, copies,
             torch.testing.assert_close(here, encodings[end], rtol=1e-6, atol=1e-7)
 
 
-def test_roots_and_columns_outside_of_trees_get_the_bias_alone():
-    module = positions_of(2, 4, 2, 6)
-    torch.testing.assert_close(
-        module.encode(torch.full((1, 3, 2), -1))[0], module.projection.bias.detach().expand(3, -1)
-    )
-    bare = positions_of(2, 4, 2, 16)
-    assert not bare.encode(torch.full((1, 3, 2), -1)).any()
-
-
-def test_negative_decays_alternate():
-    module = positions_of(1, 4, 1, 4)
-    torch.nn.init.constant_(module.raw_decays, math.atanh(-0.5))
-    weights = module.level_weights(4)[:, 0]
-    torch.testing.assert_close(weights, math.sqrt(0.75 * 2) * torch.tensor([1, -0.5, 0.25, -0.125], dtype=torch.double))
-
-
 @pytest.mark.parametrize("raw", [0.0, 1e-30, -20.0, 20.0, 60.0])
 def test_extreme_decays_have_finite_values_and_gradients(raw):
     module = TreePositions(2, 8, config(64, 256))
@@ -168,18 +152,6 @@ def test_half_precision_rounds_inputs_and_output_alone(dtype, width):
     rounded = module.encode(paths)
     assert rounded.dtype == dtype and module.table(32).dtype == torch.float32
     assert torch.equal(rounded, module.float().encode(paths).to(dtype))
-
-
-def test_parameter_free_positions_follow_the_type_of_the_model():
-    module = TreePositions(2, 8, config(4, parameter_free_tree_positions=True)).to(torch.bfloat16)
-    assert not list(module.parameters())
-    assert module.encode(torch.zeros(1, 1, 4, dtype=torch.int16)).dtype == torch.bfloat16
-
-
-def test_a_precomputed_table_gives_the_same_positions():
-    module = positions_of(3, 5, 2, 8)
-    paths = torch.tensor([[[2, 0], [1, -1], [-1, -1]]])
-    torch.testing.assert_close(module.encode(paths, module.table(5)), module.encode(paths), rtol=0, atol=0)
 
 
 # Sizes and options

@@ -169,45 +169,6 @@ def searches(vocabulary: Vocabulary):
     }
 
 
-@settings(max_examples=100, deadline=None)
-@given(
-    data=st.data(),
-    vocabulary=vocabularies(6, unknown=True),
-    seed=st.integers(0, 99),
-    beam=st.integers(1, 3),
-    strategy=st.sampled_from(["beam", "groups", "siblings", "sampling", "top k", "top p"]),
-    sharpness=st.sampled_from([0.1, 1.0, 100.0]),
-)
-def test_every_hypothesis_is_a_tree_within_its_own_limit(data, vocabulary, seed, beam, strategy, sharpness):
-    limit_a, limit_b = data.draw(st.sampled_from([0, 0.5, 2])), data.draw(st.integers(1, 9))
-    # fairseq's search of siblings needs a dictionary of twice the beam.
-    beam = min(beam, len(vocabulary.dictionary) // 4)
-    options = {
-        "beam_size": 2 * beam,
-        "max_len_a": limit_a,
-        "max_len_b": limit_b,
-        "len_penalty": data.draw(st.sampled_from([-1.0, 0.0, 1.0])),
-        "normalize_scores": data.draw(st.booleans()),
-        "unk_penalty": data.draw(st.sampled_from([0.0, 2.0, -2.0, math.inf])),
-        "temperature": data.draw(st.sampled_from([0.5, 1.0])),
-        "search_strategy": searches(vocabulary)[strategy],
-    }
-    models = [
-        TableModel(vocabulary.dictionary, seed + number, sharpness, is_incremental=data.draw(st.booleans()))
-        for number in range(data.draw(st.integers(1, 2)))
-    ]
-    sources = data.draw(st.lists(st.lists(st.integers(4, 6), min_size=1, max_size=4), min_size=1, max_size=4))
-    torch.manual_seed(seed)
-    for source, hypotheses in zip(sources, generate(vocabulary, models, sources, **options)):
-        assert 1 <= len(hypotheses) <= 2 * beam
-        scores = [float(hypothesis["score"]) for hypothesis in hypotheses]
-        assert scores == sorted(scores, reverse=True) and all(map(math.isfinite, scores))
-        for hypothesis in hypotheses:
-            assert vocabulary.is_tree(hypothesis["tokens"])
-            assert len(hypothesis["tokens"]) - 1 <= int(limit_a * len(source) + limit_b)
-            assert len(hypothesis["positional_scores"]) == len(hypothesis["tokens"]) - 1
-
-
 @settings(max_examples=25, deadline=None)
 @given(
     vocabulary=vocabularies(unknown=True),

@@ -7,7 +7,6 @@ import math
 
 import pytest
 import torch
-from fairseq.modules import MultiheadAttention
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -185,65 +184,6 @@ def test_cross_attention_equals_the_equations(config, batch_of_forests, left_pad
         sentence = Sentence(batch, b)
         slow.append(directly(module, queries[:, b], states[sentence.rows, b], sentence, config, mask=False))
     assert_equal_with_gradients(output, torch.stack(slow, dim=1), [queries, states, *module.parameters()])
-
-
-@SETTINGS
-@given(batch_of_forests=batches, seed=st.integers(0, 99))
-def test_cross_attention_to_leaves_alone_is_fairseq_s(batch_of_forests, seed):
-    """The ablation: what remains is ordinary attention over the leaves."""
-    module = attention("cross", seed=seed, attend_nodes=False)
-    assert module.accumulation is None
-    tokens, tree = collated(batch_of_forests, PAD, True, seed)
-    batch, structure = structure_of(tree, tokens)
-    states = torch.randn(structure.padding.size(1), len(tokens), WIDTH, dtype=torch.double)
-    queries = torch.randn(2, len(tokens), WIDTH, dtype=torch.double)
-    memory = Memory(structure, torch.arange(len(tokens)))
-    output, weights = module(queries, states, states, memory, static_kv=True, need_weights=True)
-    leaves = states[: structure.num_leaves]
-    expected, expected_weights = MultiheadAttention.forward(
-        module, queries, leaves, leaves, key_padding_mask=~batch.is_leaf, need_weights=True
-    )
-    torch.testing.assert_close(output, expected)
-    torch.testing.assert_close(weights, expected_weights)
-
-
-@pytest.mark.parametrize("kind", ["self", "cross"])
-@SETTINGS
-@given(forest=forests(), mate=forests(), left_pad=st.booleans(), seed=st.integers(0, 99))
-def test_padding_and_batch_mates_change_nothing(kind, forest, mate, left_pad, seed):
-    module = attention(kind, seed=seed)
-    torch.manual_seed(seed)
-    num_leaves, spans = forest
-    own = torch.randn(num_leaves + 1 + len(spans), WIDTH, dtype=torch.double)
-    query = torch.randn(2, 1, WIDTH, dtype=torch.double)
-
-    def outputs(batch_of_forests):
-        tokens, tree = collated(batch_of_forests, PAD, left_pad, seed)
-        batch, structure = structure_of(tree, tokens)
-        states = torch.randn(structure.padding.size(1), len(tokens), WIDTH, dtype=torch.double)
-        rows = Sentence(batch, 0).rows
-        states[rows, 0] = own
-        if kind == "self":
-            return module(states, states, states, structure)[0][rows, 0]
-        memory = Memory(structure, torch.arange(len(tokens)))
-        return module(query.expand(-1, len(tokens), -1), states, states, memory, static_kv=True)[0][:, 0]
-
-    torch.testing.assert_close(outputs([forest, mate, mate]), outputs([forest]))
-
-
-@SETTINGS
-@given(forest=forests(), seed=st.integers(0, 99))
-def test_the_order_of_nodes_changes_nothing(forest, seed):
-    module = attention("self", seed=seed)
-    tokens, tree = collated([forest], PAD, False, seed)
-    states = torch.randn(tokens.size(1) + len(forest[1]), 1, WIDTH, dtype=torch.double)
-    _, structure = structure_of(tree, tokens)
-    expected = module(states, states, states, structure)[0]
-    order = torch.randperm(len(forest[1]))
-    rows = torch.cat([torch.arange(tokens.size(1)), tokens.size(1) + order])
-    del tree["branches"]  # of the nodes in the other order
-    _, shuffled = structure_of({name: column[:, order] for name, column in tree.items()}, tokens)
-    torch.testing.assert_close(module(states[rows], None, None, shuffled)[0], expected[rows])
 
 
 @pytest.mark.parametrize("kind", ["self", "cross"])

@@ -46,18 +46,3 @@ def test_embedded_sums_are_those_of_the_matrix_times_a_table(nodes):
     probe = torch.randn_like(found)
     for mine, theirs in zip(*(torch.autograd.grad(each, (weight, table), probe) for each in (found, expected))):
         torch.testing.assert_close(mine, theirs)
-
-
-@pytest.mark.parametrize("rows, leaves", [(0, 3), (3, 2), (0, 0)])
-def test_without_entries_everything_is_zero(rows, leaves):
-    nothing = torch.empty(0, dtype=torch.int64)
-    weight = torch.ones(leaves, 2, requires_grad=True)
-    sums = LeafSums.build(nothing, nothing, torch.empty(0), nothing, rows, leaves)(weight)
-    assert sums.shape == (rows, 2) and not sums.any()
-    assert not torch.autograd.grad(sums.sum(), weight)[0].any()
-
-
-def test_weights_may_be_of_another_precision_than_shares():
-    zero = torch.zeros(1, dtype=torch.int64)
-    sums = LeafSums.build(zero, zero, torch.full((1,), 0.5), zero, 1, 1)
-    assert sums(torch.ones(1, 1, dtype=torch.double)).item() == 0.5

@@ -6,12 +6,10 @@ import logging
 
 import pytest
 import torch
-from fairseq.models import ARCH_MODEL_REGISTRY
 
 from tests.nn.tiny import PAD, arguments, build, net_input, pairs, stock_flags, tiny_task
 from tree_fairseq.errors import MissingTreesError
 from tree_fairseq.tree_transformer.attention import INITIAL_ANCESTOR_BIAS
-from tree_fairseq.tree_transformer.model import TreeTransformerModel
 
 TASK = tiny_task()
 BATCH = pairs(TASK, 7, 1, 4, 11, 2)
@@ -48,16 +46,6 @@ def test_architectures_have_the_sizes_of_the_paper(arch):
         assert not getattr(args, f"{side}_normalize_before")
 
 
-def test_the_architectures_are_those_of_the_table():
-    assert {name for name, model in ARCH_MODEL_REGISTRY.items() if model is TreeTransformerModel} == set(SIZES)
-
-
-def test_flags_override_an_architecture():
-    model = build(TASK, "--encoder-layers", "1", "--decoder-embed-dim", "32", "--decoder-attention-heads", "2")
-    assert len(model.encoder.layers) == 1 and model.decoder.embed_dim == 32
-    assert torch.isfinite(logits(model)).all()
-
-
 def test_an_encoder_may_have_no_layers():
     assert torch.isfinite(logits(build(TASK, "--encoder-layers", "0"))).all()
 
@@ -70,13 +58,6 @@ def test_a_task_without_trees_is_refused():
 
 
 # Names of weights
-
-
-def test_names_of_weights_are_those_of_the_stock_transformer():
-    tree, stock = build(TASK).state_dict(), build(TASK, *stock_flags(), arch="transformer").state_dict()
-    shared = {name: weight.shape for name, weight in tree.items() if not is_new(name)}
-    assert shared == {name: weight.shape for name, weight in stock.items()}
-    assert len(tree) > len(stock)
 
 
 def test_a_stock_transformer_s_weights_load_and_the_new_ones_are_named(caplog):
@@ -139,11 +120,6 @@ def test_labels_have_a_table_of_their_own():
     assert model.encoder.embed_labels.weight.shape == (len(joined.label_dictionary), 64)
     assert not model.encoder.embed_labels.weight[PAD].any()
     assert torch.isfinite(logits(model, net_input(pairs(joined, 7, 3)))).all()
-
-
-def test_shared_embeddings_need_a_joined_dictionary():
-    with pytest.raises(ValueError, match="joined dictionary"):
-        build(TASK, "--share-all-embeddings")
 
 
 # Ablations

@@ -163,28 +163,6 @@ def test_the_paper_s_chart_is_one_matrix_and_one_query():
     assert sum(weight.numel() for weight in chart.parameters()) == 524_800
 
 
-def test_lengths_of_vectors_are_alike_at_all_levels_with_the_paper_s_initial_composition():
-    levels = []
-    for seed in range(3):
-        chart = chart_of(10, seed, width=128, treeformer_composition_init="random")
-        cells = chart.cells(padding_of([(0, 30)], 30))
-        encoded = chart(torch.randn(30, 1, 128), cells).detach()
-        levels.append(torch.stack([encoded[cells.length == length].square().mean().sqrt() for length in range(1, 11)]))
-    levels = torch.stack(levels).mean(0)
-    assert levels.min() > 0.6 and levels.max() < 1.7, levels
-
-
-def test_phrases_start_as_the_mean_of_their_parts():
-    """All split points of constant tokens have the same parts; those of others are averages of averages."""
-    chart, cells = chart_of(10, width=128), chart_of(10, width=128).cells(padding_of([(0, 30)], 30))
-    token = torch.randn(128)
-    encoded = chart(token.expand(30, 1, 128), cells).detach()[:, 0]
-    assert torch.cosine_similarity(encoded, token.expand_as(encoded)).min() > 0.9
-    states = torch.randn(30, 1, 128)
-    pair = chart(states, cells).detach()[(cells.length == 2) & (cells.start == 4)][0, 0]
-    torch.testing.assert_close(pair, states[4:6, 0].mean(0), rtol=0, atol=0.6)
-
-
 def test_a_step_of_adam_moves_a_composed_vector_by_no_more_than_about_the_rate():
     chart = chart_of(10, width=128)
     before, rate = chart.composition().detach(), 1e-2

@@ -6,7 +6,6 @@ import logging
 
 import pytest
 import torch
-from fairseq.models import ARCH_CONFIG_REGISTRY
 from fairseq.sequence_generator import SequenceGenerator
 from torch.nn import functional
 
@@ -201,13 +200,6 @@ def test_rows_may_be_in_any_order(model):
         torch.testing.assert_close(found, expected[order], rtol=1e-4, atol=1e-5)
 
 
-def test_a_generator_s_beam_does_not_disturb_training():
-    model = model_of()
-    before = logits(model, BATCH)
-    generate([model], pairs(TASK, *LENGTHS), beam=5)
-    assert torch.equal(logits(model, BATCH), before)
-
-
 def test_phrases_of_five_sentences_are_learned():
     data = pairs(TASK, 4, 5, 7, 8, 10, seed=3)
     model = model_of("--dropout", "0").train()
@@ -243,10 +235,6 @@ def test_architectures_have_the_sizes_of_the_paper(arch):
         names = ("layers", "embed_dim", "ffn_embed_dim", "attention_heads")
         assert tuple(getattr(args, f"{side}_{name}") for name in names) == SIZES[arch]
     assert args.treeformer_height == 10
-
-
-def test_the_architectures_are_those_of_the_table():
-    assert {name for name in ARCH_CONFIG_REGISTRY if name.startswith("treeformer")} >= set(SIZES)
 
 
 def test_parameters_are_those_of_the_paper():
@@ -314,25 +302,6 @@ def test_at_first_little_attention_lies_on_phrases(height, length):
         start, length = int(chart.start[cell]), int(chart.length[cell])
         mean = states[start : start + length, sentence].mean(0)
         assert torch.cosine_similarity(states[cell, sentence], mean, dim=0) > 0.8
-
-
-def test_weights_of_its_own_load_silently_and_missing_ones_are_an_error(model, caplog):
-    with caplog.at_level(logging.INFO, logger="tree_fairseq"):
-        model_of(seed=2).load_state_dict(model.state_dict())
-    assert "left as initialised" not in caplog.text
-    torn = {name: weight for name, weight in model.state_dict().items() if name != "encoder.chart.query"}
-    with pytest.raises(RuntimeError, match="encoder.chart.query"):
-        model_of().load_state_dict(torn)
-
-
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision(model, dtype):
-    half = model_of("--dropout", "0").to(dtype).train()
-    output = half(**BATCH)[0]
-    assert output.dtype == dtype
-    torch.testing.assert_close(output.float()[REAL], logits(model, BATCH)[REAL], rtol=0.1, atol=0.1)
-    output.float().logsumexp(-1).sum().backward()
-    assert all(torch.isfinite(parameter.grad).all() for parameter in half.parameters())
 
 
 @pytest.mark.parametrize(
