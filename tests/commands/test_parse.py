@@ -116,15 +116,11 @@ def test_a_corpus_in_another_form(text, tmp_path, capsys):
     ("arguments", "message"),
     [
         (["a", "--text", "b"], "--text and the file a are two texts"),
-        (["--text", "b", "--workers", "2"], "--workers is for a corpus: tree-fairseq parse INPUT OUTPUT"),
-        (["a", "--parse-cache", "folder"], "--parse-cache is for a corpus"),
         (["a", "--shard", "0/2"], "--shard is for a corpus"),
         (["a", "out", "--shard", "2/2"], "I/N with I from 0 to N-1, such as 0/8, not '2/2'"),
-        (["a", "--join", "out"], "--join reads the shards and no text"),
         (["-", "out"], "a corpus is read from a file"),
         (["a", "out", "--format", "svg"], "--format svg writes to the standard output"),
         (["a", "out", "--read", "penn"], "--read penn writes to the standard output"),
-        (["a", "--format", "conllu", "--spans"], "--format conllu has dependencies and no trees"),
     ],
 )
 def test_options_that_do_not_go_together(arguments, message, capsys):

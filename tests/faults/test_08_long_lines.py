@@ -6,7 +6,7 @@ import pytest
 
 from tests.parsing.conftest import content, english_models, parse_file, write_text  # noqa: F401 (a fixture)
 from tests.parsing.fake_parsers import FaultyParser
-from tree_fairseq.parsing.batches import plan_batches
+from tree_fairseq.parsing.batches import text_batches
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.trees.bracket import read_forest, write_forest
@@ -14,10 +14,9 @@ from tree_fairseq.trees.tree import forest_leaves
 
 
 def test_a_long_line_shares_its_batch_with_few():
-    sizes = [2000] + [20] * 500
-    batches = plan_batches(sizes, 100)
-    assert all(len(batch) * max(sizes[position] for position in batch) <= 6400 for batch in batches)
-    assert len(next(batch for batch in batches if 0 in batch)) <= 3
+    batches = text_batches([" ".join("w" * size) for size in [2000] + [20] * 500], 100)
+    assert all(len(batch) * max(len(text.split()) for text in batch) <= 6400 for batch in batches)
+    assert len(batches[0]) <= 3
 
 
 def test_a_line_of_600_pieces_stays_one_line():

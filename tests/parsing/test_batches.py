@@ -8,25 +8,25 @@ from hypothesis import strategies as st
 
 from tests.parsing.fake_parsers import FaultyParser
 from tree_fairseq.errors import ParserUnavailableError
-from tree_fairseq.parsing.requests import Failure, is_out_of_memory, parse_recovering, plan_batches
+from tree_fairseq.parsing.batches import Failure, is_out_of_memory, parse_recovering, text_batches
 
 
 @settings(deadline=None)
 @given(st.lists(st.integers(1, 3000), max_size=60), st.integers(1, 20))
-def test_a_plan_has_every_item_once_and_respects_its_limits(sizes, batch_size):
-    batches = plan_batches(sizes, batch_size)
-    assert sorted(position for batch in batches for position in batch) == list(range(len(sizes)))
-    for batch in batches:
+def test_batches_have_every_text_once_and_respect_their_limits(sizes, batch_size):
+    texts = [" ".join([str(number)] * size) for number, size in enumerate(sizes)]
+    batches = text_batches(texts, batch_size)
+    assert sorted(text for batch in batches for text in batch) == sorted(texts)
+    lengths = [[len(text.split()) for text in batch] for batch in batches]
+    for batch in lengths:
         assert 1 <= len(batch) <= batch_size
-        longest = max(sizes[position] for position in batch)
-        assert len(batch) == 1 or len(batch) * longest <= 64 * batch_size
-    # Items are sorted by length, the longest first.
-    lengths = [sizes[position] for batch in batches for position in batch]
-    assert lengths == sorted(lengths, reverse=True)
+        assert len(batch) == 1 or len(batch) * max(batch) <= 64 * batch_size
+    # Texts are sorted by length, the longest first.
+    assert sum(lengths, []) == sorted(sizes, reverse=True)
 
 
 def test_equal_lengths_keep_their_order():
-    assert plan_batches([3, 5, 3, 5], 3) == [[1, 3, 0], [2]]
+    assert text_batches(["a a", "b b b", "c c", "d d d"], 3) == [["b b b", "d d d", "a a"], ["c c"]]
 
 
 def leaves_agree(words, tree):

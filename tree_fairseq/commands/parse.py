@@ -80,7 +80,7 @@ def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     reading = "; ".join(f"{name}: {reader.help}" for name, reader in READERS.items())
     add("--read", choices=tuple(READERS), help=f"the input consists of trees already. {reading}")
     add = parser.add_argument_group("corpora (with OUTPUT)").add_argument
-    add("--workers", type=int, metavar="N", help="parsing processes where there is no GPU (default: 1)")
+    add("--workers", type=int, default=1, metavar="N", help="parsing processes where there is no GPU (default: 1)")
     add("--shard", type=_shard, metavar="I/N", help="parse shard I of N shards alone, with I from 0 to N-1")
     add("--join", metavar="OUTPUT", help="check that all shards of OUTPUT are finished, and write it")
     add_parser_arguments(parser.add_argument_group("trees"))
@@ -94,22 +94,16 @@ def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
     if args.text is not None and args.input is not None:
         parser.error(f"--text and the file {args.input} are two texts: leave one of them out")
     if args.output is None and args.join is None:
-        for flag in ("shard", "workers", "parse_cache"):
-            if getattr(args, flag) is not None:
-                name = flag.replace("_", "-")
-                parser.error(f"--{name} is for a corpus: tree-fairseq parse INPUT OUTPUT --{name} ...")
+        if args.shard is not None:
+            parser.error("--shard is for a corpus: tree-fairseq parse INPUT OUTPUT --shard I/N")
         if args.text is None and args.input is None and sys.stdin is not None and sys.stdin.isatty():
             parser.error("no text: give --text 'a sentence', a file, or a pipe (- reads what you type)")
-    elif args.join is not None and args.input is not None:
-        parser.error("--join reads the shards and no text: tree-fairseq parse --join OUTPUT")
     elif args.input == "-":
         parser.error("a corpus is read from a file; without OUTPUT, - is the standard input")
     elif args.format in ("svg", "conllu") or args.read is not None:
         option = f"--format {args.format}" if args.read is None else f"--read {args.read}"
         output = args.output or args.join
         parser.error(f"{option} writes to the standard output: leave out {output}, and add > {output}")
-    if args.format == "conllu" and (args.binarize or args.spans or args.read):
-        parser.error("--format conllu has dependencies and no trees: leave out --binarize, --spans and --read")
 
 
 def _corpus(args: argparse.Namespace) -> None:
@@ -122,7 +116,7 @@ def _corpus(args: argparse.Namespace) -> None:
         counts = report.lines, report.sentences, len(report.failures)
         logger.info("%s: %d lines, %d sentences, %d with a flat tree", shard.trees, *counts)
         return
-    with ProcessPool(1 if args.workers is None else args.workers) as pool:
+    with ProcessPool(args.workers) as pool:
         corpus = parse_corpus(args.input, folder, options, pool=pool, cache=args.parse_cache)
     _write(args, corpus.shards, Path(args.output))
     logger.info("%s: %d lines written", args.output, corpus.lines)

@@ -21,7 +21,7 @@ Result = TypeVar("Result")
 
 # A batch holds at most this many words per sentence of the batch size, padding included. So a line of 2,000 words
 # shares its batch with few others.
-_WORDS_PER_SENTENCE = 64
+_WORDS = 64
 
 
 @dataclass(frozen=True)
@@ -35,27 +35,21 @@ Answers = Mapping[str, Union[str, Failure]]
 """The answer to each text."""
 
 
-def plan_batches(sizes: Sequence[int], batch_size: int) -> list[list[int]]:
-    """Cuts items of ``sizes`` words into batches of similar size, the largest first, and returns their positions.
-
-    The plan depends on the sizes and their order alone, since the last digits of a parser's scores may depend on the
-    other sentences of a batch. A batch has at most ``batch_size`` items, and fewer where items are long.
-    """
-    order = sorted(range(len(sizes)), key=lambda position: -sizes[position])
-    budget = _WORDS_PER_SENTENCE * batch_size
-    batches: list[list[int]] = []
-    for position in order:
-        # The first of a batch is its longest, so this is the batch's size with its padding.
-        if not batches or len(batches[-1]) >= batch_size or (len(batches[-1]) + 1) * sizes[batches[-1][0]] > budget:
-            batches.append([])
-        batches[-1].append(position)
-    return batches
-
-
 def text_batches(texts: Sequence[str], batch_size: int) -> list[list[str]]:
-    """Returns the texts in batches of similar length."""
-    sizes = [text.count(" ") + 1 for text in texts]
-    return [[texts[position] for position in batch] for batch in plan_batches(sizes, batch_size)]
+    """Cuts texts into batches of similar numbers of words, the longest first.
+
+    The batches depend on the texts and their order alone, since the last digits of a parser's scores may depend on the
+    other sentences of a batch. A batch has at most ``batch_size`` texts, and fewer where they are long.
+    """
+    batches: list[list[str]] = []
+    words_with_padding = longest = 0
+    for text in sorted(texts, key=lambda text: -text.count(" ")):
+        if not batches or len(batches[-1]) == batch_size or words_with_padding + longest > _WORDS * batch_size:
+            batches.append([])
+            words_with_padding, longest = 0, text.count(" ") + 1
+        batches[-1].append(text)
+        words_with_padding += longest
+    return batches
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -111,16 +111,16 @@ class LineParser:
 
     def identity(self) -> dict[str, Any]:
         """Returns all that decides the forest of a line, for JSON."""
+        lines = {name: getattr(self.options, name) for name in _LINE_OPTIONS}
+        if self.options.noise:
+            # Folders without noise do not mention it, as those that are older than it.
+            lines |= {"noise": self.options.noise, "noise_seed": self.options.seed}
         return {
             "parser": self._parser_identity(),
-            "lines": {**{name: getattr(self.options, name) for name in _LINE_OPTIONS}, **self._noise()},
+            "lines": lines,
             "subword_model": subword_model_hash(self.options.subword_model),
             "version": _VERSION,
         }
-
-    def _noise(self) -> dict[str, Any]:
-        """Folders and caches without noise do not mention it, as those that are older than it."""
-        return {"noise": self.options.noise, "noise_seed": self.options.seed} if self.options.noise else {}
 
     def _parser_identity(self) -> dict[str, Any]:
         return {"name": "brackets"} if self.parser is None else self.parser.identity()
