@@ -7,9 +7,10 @@ from hypothesis import settings
 
 import tree_fairseq
 from tests.end_to_end.fixtures import corpus, data_bin, stock_trained, trained
+from tests.end_to_end.shared import shared
 from tests.hydra_cache import remember_overrides
 
-__all__ = ["corpus", "data_bin", "stock_trained", "trained"]
+__all__ = ["corpus", "data_bin", "shared", "stock_trained", "trained"]
 
 # No deadline: the time of an example depends on the load of the machine.
 settings.register_profile("tests", deadline=None)

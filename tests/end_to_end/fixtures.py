@@ -72,28 +72,27 @@ def train(data: object, folder: Path, *arguments: object, arch: str = "tree_tran
 
 
 @pytest.fixture(scope="session")
-def corpus(tmp_path_factory) -> Path:
+def corpus(shared) -> Path:
     """Text files ``{train,valid,test}.{en,de}``, the English in brackets."""
-    return write_corpus(tmp_path_factory.mktemp("corpus"))
+    return shared("corpus", lambda folder: write_corpus(folder))[0]
 
 
 @pytest.fixture(scope="session")
-def data_bin(corpus, tmp_path_factory) -> Path:
+def data_bin(corpus, shared) -> Path:
     """The corpus as ``fairseq-preprocess`` makes it."""
-    folder = tmp_path_factory.mktemp("preprocessed") / "data-bin"
-    preprocess(corpus, folder)
-    return folder
+    return shared("data-bin", lambda folder: preprocess(corpus, folder))[0]
 
 
 @pytest.fixture(scope="session")
-def trained(data_bin, tmp_path_factory) -> Training:
+def trained(data_bin, shared) -> Training:
     """A Tree-Transformer after a few epochs; it has saved in the middle of the first, too."""
     logging.getLogger("fairseq").setLevel(logging.NOTSET)
-    folder = tmp_path_factory.mktemp("trained")
-    return train(data_bin, folder, "--max-epoch", 4, "--save-interval-updates", 3)
+    flags = ("--max-epoch", 4, "--save-interval-updates", 3)
+    return Training(data_bin, *shared("trained", lambda folder: train(data_bin, folder, *flags).log))
 
 
 @pytest.fixture(scope="session")
-def stock_trained(data_bin, tmp_path_factory) -> Training:
+def stock_trained(data_bin, shared) -> Training:
     """A stock transformer of the same size, trained on the same folder under the same task."""
-    return train(data_bin, tmp_path_factory.mktemp("stock"), *STOCK_SIZES, "--max-epoch", 1, arch="transformer")
+    flags = (*STOCK_SIZES, "--max-epoch", 1)
+    return Training(data_bin, *shared("stock", lambda folder: train(data_bin, folder, *flags, arch="transformer").log))

@@ -7,53 +7,27 @@ import json
 import pytest
 
 from tests.end_to_end.commands import hypotheses
-from tests.end_to_end.roads import take_all
-from tests.end_to_end.test_tree_insertion import (
+from tests.end_to_end.insertion import (
+    BASELINES,
     BRACKET,
+    CROSS_ENTROPY,
     TASK,
-    System,
     generate,
     logged,
-    preprocess,
     steps_and_marks,
+    system_of,
     train,
-)
-from tests.end_to_end.tiny_programs import write_corpus
+)  # fmt: skip
+from tests.end_to_end.roads import take_all
 from tree_fairseq.errors import InputError, StructuralSearchError, SymbolTreeError
 from tree_fairseq.scoring.tree_runs import TreeSet
 from tree_fairseq.trees.notations.notation import GROUP
 from tree_fairseq.trees.tree import Tree
 
-CROSS_ENTROPY = ("--criterion", "label_smoothed_cross_entropy", "--label-smoothing", 0.1)
-KINDS = {
-    "left to right": ((), ("--arch", "insertion_left_to_right_tiny", *CROSS_ENTROPY)),
-    "left to right, tree": (
-        ("--tree-parser", "right-branching"),
-        ("--arch", "insertion_left_to_right_tiny", "--insertion-encoder", "tree", *CROSS_ENTROPY),
-    ),
-    "binary": ((), ("--arch", "sequence_insertion_transformer_tiny")),
-    "uniform, plain labels, tree": (
-        ("--tree-parser", "right-branching", "--numbered-labels", "no"),
-        (
-            "--arch",
-            "sequence_insertion_transformer_tiny",
-            "--sequence-supervision",
-            "uniform",
-            "--insertion-encoder",
-            "tree",
-        ),
-    ),
-    "tree gru": ((), ("--arch", "tree_gru_tiny", *CROSS_ENTROPY)),
-}
 
-
-@pytest.fixture(scope="module", params=list(KINDS))
-def system(request, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("baseline")
-    text = write_corpus(folder / "text")
-    at_first, later = KINDS[request.param]
-    data = preprocess(text, folder / "bin", *at_first)
-    return System(text, data, folder / "run", train(data, folder / "run", *later))
+@pytest.fixture(params=list(BASELINES))
+def system(request, shared):
+    return system_of(shared, request.param)
 
 
 def tree_of(text: str) -> Tree | None:
@@ -68,7 +42,7 @@ def test_it_learns_and_generates_everywhere_the_same(system, tmp_path):
     losses = logged("loss", system.log)
     assert losses[-1] < 0.9 * losses[0]
     lines = (system.text / "test.nl").read_text(encoding="utf-8").splitlines()
-    roads = take_all(system.data, system.folder / "checkpoint_best.pt", TASK, lines, tmp_path)
+    roads = take_all(system.data, system.best, TASK, lines, tmp_path)
     assert min(steps for steps, _ in steps_and_marks(roads.generated).values()) >= 1
     # What is a tree is printed without numbers, what is none word by word.
     trees = {best["text"]: tree_of(best["text"]) for best in roads.best if "::" not in best["text"]}

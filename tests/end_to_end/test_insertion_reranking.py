@@ -9,10 +9,8 @@ import torch
 from torch.nn import functional
 
 from tests.end_to_end.commands import hypotheses
+from tests.end_to_end.insertion import BRACKET, TASK, System, generate, steps_and_marks, system_of, train
 from tests.end_to_end.roads import take_all
-from tests.end_to_end.test_insertion_baselines import CROSS_ENTROPY
-from tests.end_to_end.test_tree_insertion import BRACKET, TASK, System, generate, preprocess, steps_and_marks, train
-from tests.end_to_end.tiny_programs import write_corpus
 from tests.tree_insertion.test_task import batches, task_of
 from tree_fairseq import hub
 from tree_fairseq.errors import DictionaryMismatchError, InputError, StructuralSearchError
@@ -22,19 +20,14 @@ from tree_fairseq.tree_insertion.search import InsertionGenerator
 SAMPLES = ("--insertion-samples", 8, "--insertion-temperature", 2)
 
 
-@pytest.fixture(scope="module")
-def system(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("reranking")
-    text = write_corpus(folder / "text")
-    data = preprocess(text, folder / "bin")
-    return System(text, data, folder / "run", train(data, folder / "run"))
+@pytest.fixture
+def system(shared):
+    return system_of(shared, "numbered")
 
 
-@pytest.fixture(scope="module")
-def scorer(system):
-    folder = system.folder.with_name("left_to_right")
-    train(system.data, folder, "--arch", "insertion_left_to_right_tiny", *CROSS_ENTROPY, "--max-epoch", 1)
-    return folder / "checkpoint_best.pt"
+@pytest.fixture
+def scorer(shared):
+    return system_of(shared, "left to right").best
 
 
 def ranked(output: str) -> dict[int, list[tuple[str, float]]]:
@@ -63,7 +56,7 @@ def test_lists_agree_on_all_roads(system, scorer, is_reranked, tmp_path):
         assert 1 <= len(trees) <= 3 and len(dict(trees)) == len(trees)
         assert all(BRACKET.write(BRACKET.read(text)) == text for text, _ in trees)
     lines = (system.text / "test.nl").read_text(encoding="utf-8").splitlines()
-    roads = take_all(system.data, system.folder / "checkpoint_best.pt", TASK, lines, tmp_path, *flags, "--nbest", 3)
+    roads = take_all(system.data, system.best, TASK, lines, tmp_path, *flags, "--nbest", 3)
     translated = hub.from_pretrained(system.folder, data_name_or_path=system.data, **options).translate(lines)
     for number, trees in found.items():
         for output in (roads.typed, roads.translated):
@@ -148,7 +141,7 @@ def test_other_models_cannot_rank(system, scorer, tmp_path):
             generate(system, *SAMPLES, "--rerank-path", path)
 
     refused(tmp_path / "none.pt", InputError, "there is no such file; give a checkpoint of --task tree_insertion")
-    own = system.folder / "checkpoint_best.pt"
+    own = system.best
     refused(own, InputError, "--arch tree_insertion_transformer_tiny, which does not write from left to right")
 
     def is_translation(state):
@@ -183,7 +176,7 @@ def test_paths_in_a_checkpoint_are_not_used(system, scorer, tmp_path):
     def names_a_scorer(state):
         state["cfg"]["task"].update(insertion_samples=4, rerank_path="/of/another/machine.pt")
 
-    changed(system.folder / "checkpoint_best.pt", tmp_path / "checkpoint_best.pt", names_a_scorer)
+    changed(system.best, tmp_path / "checkpoint_best.pt", names_a_scorer)
     loaded = hub.from_pretrained(tmp_path, data_name_or_path=system.data, insertion_samples=1)
     generator = loaded.task.build_generator(loaded.models, loaded.cfg.generation)
     assert type(generator) is InsertionGenerator and loaded.task.cfg.rerank_path is None

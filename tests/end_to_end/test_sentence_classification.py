@@ -4,78 +4,25 @@ and pretrained.
 
 from __future__ import annotations
 
-import random
 import re
-from pathlib import Path
 
 import pytest
 
 from tests.end_to_end.commands import lines_of, run
 from tests.end_to_end.roads import take_all
+from tests.end_to_end.sentences import BAD, FORMATS, GOOD, KINDS, PLAIN, TASK, preprocess, train
 from tests.nn.pretrained import save_albert
 from tree_fairseq import hub
 from tree_fairseq.errors import InputError, LongSentenceError
 
-TASK = ("--task", "tree_sentence_classification")
-GOOD, BAD, PLAIN = ("good", "great"), ("bad", "dull"), ("a", "film", "it", "is")
-KINDS = {
-    "sentence": ("--criterion", "tree_classification", "--best-checkpoint-metric", "matthews"),
-    "pair": ("--criterion", "tree_classification", "--best-checkpoint-metric", "f1"),
-    "rated": ("--criterion", "tree_regression", "--best-checkpoint-metric", "pearson"),
-}
-FORMATS = {"sentence": (), "pair": ("--input-format", "pair"), "rated": ("--input-format", "pair", "--regression")}
-
-
-def row(chooser: random.Random, kind: str) -> str:
-    """A sentence is good or bad; a pair is alike if both are."""
-    tells = [chooser.choice((GOOD, BAD)) for _ in range(1 if kind == "sentence" else 2)]
-    texts = [" ".join([*chooser.choices(PLAIN, k=chooser.randint(0, 3)), chooser.choice(words)]) for words in tells]
-    alike = tells[0] is (GOOD if kind == "sentence" else tells[-1])
-    return "\t".join([*texts, f"{4.5 * alike:.3f}" if kind == "rated" else str(int(alike))])
-
 
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory):
+def folders(shared):
     """A preprocessed folder of each kind, and the lines of its test set."""
-    made = {}
-    for kind in FORMATS:
-        data = preprocess(tmp_path_factory.mktemp(kind), kind)
-        made[kind] = data, (data.parent / "test.tsv").read_text().splitlines()
-    return made
-
-
-def preprocess(folder: Path, kind: str) -> Path:
-    """Writes rows of a kind into a folder, and preprocesses them; returns the folder of the data."""
-    folder.mkdir(exist_ok=True)
-    chooser, prefixes = random.Random(kind), []
-    for split, size in (("train", 64), ("valid", 13), ("test", 11)):
-        (folder / f"{split}.tsv").write_text("".join(f"{row(chooser, kind)}\n" for _ in range(size)))
-        prefixes += [f"--{split}pref", folder / split]
-    run("preprocess", *TASK, *FORMATS[kind], *prefixes, "--destdir", folder / "data")
-    return folder / "data"
-
-
-def train(data, folder, kind: str, *flags: object, epochs: int = 2) -> str:
-    options = (
-        "--optimizer",
-        "adam",
-        "--lr",
-        "3e-3",
-        "--batch-size",
-        8,
-        "--max-epoch",
-        epochs,
-        "--num-workers",
-        0,
-        "--seed",
-        1,
-        "--cpu",
-    )
-    return run(
-        "train", data, *TASK, "--arch", "treeformer_classifier_tiny", "--treeformer-height", 3, *KINDS[kind], *options,
-        "--maximize-best-checkpoint-metric", "--no-epoch-checkpoints", "--log-format", "simple", "--save-dir", folder,
-        *flags,
-    )  # fmt: skip
+    made = {kind: shared(f"{kind} rows", lambda folder, kind=kind: preprocess(folder, kind)) for kind in FORMATS}
+    return {
+        kind: (folder / "data", (folder / "test.tsv").read_text().splitlines()) for kind, (folder, _) in made.items()
+    }
 
 
 @pytest.mark.parametrize("kind", KINDS)

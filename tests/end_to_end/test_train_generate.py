@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 
 import pytest
@@ -10,8 +9,6 @@ import torch
 
 from tests.end_to_end.commands import PLUGIN, hypotheses, lines_of, run, run_in_process, script
 from tests.end_to_end.fixtures import STOCK_SIZES, TASK, preprocess, train
-from tests.end_to_end.tiny_corpus import leaves, make_pairs
-from tree_fairseq.commands import average
 
 GENERATE = ("--cpu", "--beam", 4, "--max-len-b", 20, "--num-workers", 0)
 
@@ -80,11 +77,6 @@ def test_batches_are_the_stock_task_s_unless_nodes_are_counted(data_bin, stock_t
         "--optimizer", "adam", "--max-tokens", 320, "--max-epoch", 1, "--num-workers", 0, "--seed", 7,
     )  # fmt: skip
     assert updates(stock) == updates(stock_trained.log) < updates(counted.log)
-
-
-def test_gradients_of_several_batches_are_summed(data_bin, stock_trained, tmp_path):
-    summed = train(data_bin, tmp_path, "--update-freq", 2, "--max-epoch", 1, "--no-save")
-    assert updates(summed.log) == math.ceil(updates(stock_trained.log) / 2)
 
 
 def test_right_padded_sources(data_bin, trained, tmp_path):
@@ -160,53 +152,14 @@ def test_a_joined_dictionary_and_shared_embeddings(corpus, tmp_path):
     assert len(hypotheses(generate(shared))) == 16
 
 
-@pytest.mark.parametrize(
-    ("arch", "sizes"),
-    [
-        ("fconv_iwslt_de_en", ("--encoder-layers", "[(32, 3)]", "--decoder-layers", "[(32, 3)]")),
-        ("lightconv_iwslt_de_en", (*STOCK_SIZES, "--encoder-conv-dim", 64, "--decoder-conv-dim", 64,
-                                   "--encoder-kernel-size-list", "[3,7]", "--decoder-kernel-size-list", "[3,7]",
-                                   "--encoder-conv-type", "dynamic", "--decoder-conv-type", "dynamic")),
-    ],
-)  # fmt: skip
-def test_stock_architectures_train_on_the_same_folder(data_bin, tmp_path, arch, sizes):
-    training = train(data_bin, tmp_path, *sizes, "--max-update", 2, arch=arch)
+def test_a_convolutional_architecture_trains_on_the_same_folder(data_bin, tmp_path):
+    sizes = ("--encoder-layers", "[(32, 3)]", "--decoder-layers", "[(32, 3)]")
+    training = train(data_bin, tmp_path, *sizes, "--max-update", 2, arch="fconv_iwslt_de_en")
     assert updates(training.log) == 2
     assert len(hypotheses(generate(training))) == 16
 
 
 # Generation
-
-
-def test_translations_come_with_scores(trained):
-    output = generate(trained, "--remove-bpe")
-    found = hypotheses(output)
-    assert sorted(found) == list(range(16))
-    assert all(math.isfinite(score) and score < 0 for _, score in found.values())
-    assert re.search(r"BLEU4 = [\d.]+", output)
-    sources = {number: leaves(pair.tree).replace("@@ ", "") for number, pair in enumerate(make_pairs(16, 2))}
-    assert lines_of("S", output) == sources
-    targets = {number: pair.target.replace("@@ ", "") for number, pair in enumerate(make_pairs(16, 2))}
-    assert lines_of("T", output) == targets
-
-
-def test_batches_do_not_change_translations(trained):
-    together, alone = (hypotheses(generate(trained, "--batch-size", size)) for size in (16, 1))
-    assert {number: text for number, (text, _) in together.items()} == {
-        number: text for number, (text, _) in alone.items()
-    }
-    assert [together[n][1] for n in range(16)] == pytest.approx([alone[n][1] for n in range(16)], abs=1e-4)
-
-
-def test_the_average_of_checkpoints_translates(trained, tmp_path):
-    paths = [trained.folder / f"checkpoint{epoch}.pt" for epoch in (4, 3, 2)]
-    output = tmp_path / "average.pt"
-    assert average.main(["--inputs", str(trained.folder), "--last-epochs", "3", "--output", str(output)]) == 0
-    states = [torch.load(path, weights_only=True)["model"] for path in paths]
-    averaged = torch.load(output, weights_only=True)["model"]
-    for name, weight in averaged.items():
-        torch.testing.assert_close(weight, torch.stack([state[name] for state in states]).mean(0))
-    assert len(hypotheses(generate(trained, path=output))) == 16
 
 
 def test_alignments_point_to_source_tokens(trained):
@@ -228,7 +181,5 @@ def test_an_ensemble_with_a_stock_member(trained, stock_trained):
     doubled = hypotheses(generate(trained, path=f"{trained.best}:{trained.best}"))
     for number, (text, score) in alone.items():
         assert doubled[number][0] == text and doubled[number][1] == pytest.approx(score, abs=1e-4)
-    for path in (f"{trained.best}:{stock_trained.best}", f"{stock_trained.best}:{trained.best}"):
-        mixed = hypotheses(generate(trained, path=path))
-        assert len(mixed) == 16
-        assert [mixed[n][1] for n in mixed] != [alone[n][1] for n in mixed]
+    mixed = hypotheses(generate(trained, path=f"{stock_trained.best}:{trained.best}"))
+    assert len(mixed) == 16 and [mixed[n][1] for n in mixed] != [alone[n][1] for n in mixed]

@@ -5,91 +5,21 @@ from __future__ import annotations
 import json
 import logging
 import re
-from pathlib import Path
-from typing import NamedTuple
 from xml.etree import ElementTree
 
 import pytest
 
 from tests.end_to_end.commands import hypotheses, lines_of, run
+from tests.end_to_end.insertion import BRACKET, TASK, TREES, generate, logged, steps_and_marks, system_of
 from tests.end_to_end.roads import take_all
-from tests.end_to_end.tiny_programs import write_corpus
 from tree_fairseq import hub
 from tree_fairseq.errors import StructuralSearchError
 from tree_fairseq.scoring.tree_runs import TreeSet
-from tree_fairseq.trees.notations import notation_named
-
-TASK = ("--task", "tree_insertion")
-BRACKET = notation_named("bracket")
 
 
-class System(NamedTuple):
-    """A trained system."""
-
-    text: Path
-    data: Path
-    folder: Path
-    log: str
-
-
-def preprocess(text, destination, *arguments):
-    prefixes = [part for split in ("train", "valid", "test") for part in (f"--{split}pref", text / split)]
-    run(
-        "preprocess",
-        *TASK,
-        "-s",
-        "nl",
-        "-t",
-        "lf",
-        *prefixes,
-        "--destdir",
-        destination,
-        "--target-notation",
-        "bracket",
-        "--trajectories",
-        2,
-        *arguments,
-    )
-    return destination
-
-
-def train(data, folder, *arguments):
-    defaults = {
-        "--optimizer": "adam", "--lr": "5e-3", "--lr-scheduler": "inverse_sqrt", "--warmup-updates": 8,
-        "--dropout": 0.1,
-        "--batch-size": 16, "--max-epoch": 4, "--num-workers": 0, "--seed": 7, "--log-format": "simple",
-        "--log-interval": 5, "--criterion": "slot_kl_divergence", "--arch": "tree_insertion_transformer_tiny",
-    }  # fmt: skip
-    options = [text for name, value in defaults.items() if name not in arguments for text in (name, value)]
-    return run("train", data, *TASK, "--cpu", "--save-dir", folder, *options, *arguments)
-
-
-KINDS = {
-    "numbered": ((), ("--eval-accuracy", "--best-checkpoint-metric", "accuracy", "--maximize-best-checkpoint-metric")),
-    "plain labels, exact": (
-        ("--numbered-labels", "no"),
-        ("--insertion-oracle", "exact", "--target-distribution", "optimal"),
-    ),
-    "parsed source": (("--tree-parser", "right-branching"), ("--insertion-encoder", "tree")),
-    "absolute positions": ((), ("--absolute-positions", "--max-target-positions", 40)),
-}
-
-
-@pytest.fixture(scope="module", params=list(KINDS))
-def system(request, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("insertion")
-    text = write_corpus(folder / "text")
-    at_first, later = KINDS[request.param]
-    data = preprocess(text, folder / "bin", *at_first)
-    return System(text, data, folder / "run", train(data, folder / "run", *later))
-
-
-def generate(system, *arguments):
-    return run("generate", system.data, *TASK, "--path", system.folder / "checkpoint_best.pt", "--cpu", *arguments)
-
-
-def logged(name, log):
-    return [float(value) for value in re.findall(rf"valid on 'valid' subset.*? {name} ([\d.]+)", log)]
+@pytest.fixture(params=list(TREES))
+def system(request, shared):
+    return system_of(shared, request.param)
 
 
 def test_it_learns(system):
@@ -98,15 +28,9 @@ def test_it_learns(system):
     assert accuracies[-1] > accuracies[0]
 
 
-def steps_and_marks(output: str) -> dict[int, tuple[int, list[str]]]:
-    """What the ``I-`` lines say of each sentence."""
-    found = {number: line.split() for number, line in lines_of("I", output).items()}
-    return {number: (int(steps), marks) for number, (steps, *marks) in found.items()}
-
-
 def test_all_roads_agree(system, caplog, tmp_path):
     lines = (system.text / "test.nl").read_text(encoding="utf-8").splitlines()
-    roads = take_all(system.data, system.folder / "checkpoint_best.pt", TASK, lines, tmp_path)
+    roads = take_all(system.data, system.best, TASK, lines, tmp_path)
     for text, probability in hypotheses(roads.generated).values():
         assert BRACKET.write(BRACKET.read(text)) == text and "::" not in text and probability <= 0
     steps = steps_and_marks(roads.generated)

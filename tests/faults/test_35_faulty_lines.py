@@ -5,24 +5,15 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from tests.end_to_end import tiny_classes, tiny_programs
+from tests.end_to_end import insertion, sentences, structural, tiny_classes, tiny_programs
 from tests.end_to_end.commands import hypotheses, lines_of, run
 from tests.end_to_end.fixtures import TASK
-from tests.end_to_end.test_sentence_classification import TASK as SENTENCES
-from tests.end_to_end.test_sentence_classification import preprocess as preprocess_sentences
-from tests.end_to_end.test_sentence_classification import train as train_sentences
-from tests.end_to_end.test_structural_translation import TASK as STRUCTURAL
-from tests.end_to_end.test_structural_translation import Modality, texts_for
-from tests.end_to_end.test_structural_translation import preprocess as preprocess_programs
-from tests.end_to_end.test_structural_translation import train as train_programs
-from tests.end_to_end.test_tree_insertion import TASK as INSERTION
-from tests.end_to_end.test_tree_insertion import preprocess as preprocess_insertion
-from tests.end_to_end.test_tree_insertion import train as train_insertion
 from tests.end_to_end.tiny_corpus import leaves, make_pairs
 from tree_fairseq.errors import InputError, LineBreakError, TextFormatError, UnclosedTreeError
 
@@ -140,43 +131,43 @@ def test_a_task_of_fairseq_ends_at_a_faulty_line_and_names_it(stock_trained, tmp
         interact(system, lines, "-s", "en", "-t", "de")
 
 
-@pytest.fixture(scope="module")
-def systems(tmp_path_factory) -> dict[str, System]:
-    """A system for every other task."""
-    folder = tmp_path_factory.mktemp("systems")
-    programs = tiny_programs.write_corpus(folder / "programs", (16, 4, 4))
+@pytest.fixture
+def systems(shared) -> Callable[[str], System]:
+    """A system for every other task, by its name."""
     pairs = tiny_programs.make_pairs(3, 9)
-    requests, trees = [pair.request for pair in pairs], [pair.program for pair in pairs]
-    found = {}
-    for name, modality, lines in (
-        ("symbols to symbols", Modality("tree", "tree", ""), trees),
-        ("constituents to symbols", Modality("constituency", "tree", ""), requests),
-    ):
-        data = preprocess_programs(texts_for(programs, folder / name, modality), folder / f"{name} bin", modality)
-        train_programs(data, folder / f"{name} run", "--max-update", 1)
-        found[name] = System(STRUCTURAL, data, folder / f"{name} run" / "checkpoint_last.pt", lines)
-    data = preprocess_insertion(programs, folder / "insertion")
-    train_insertion(data, folder / "insertion run", "--max-update", 1)
-    found["insertion"] = System(INSERTION, data, folder / "insertion run" / "checkpoint_last.pt", requests)
-    data = tiny_classes.preprocess(tiny_classes.write_examples(folder / "text", "trees"), "trees", folder / "class bin")
-    tiny_classes.train(data, folder / "class run", "--max-update", 1)
-    lines = ["(1 (1 good) (0 film))", "a dull plot", "great"]
-    found["trees"] = System(tiny_classes.TASK, data, folder / "class run" / "checkpoint_last.pt", lines)
-    data, lines = (preprocess_sentences(folder / "pairs", "pair"), ["a good film\tgreat", "dull\tbad", "good\tfilm"])
-    train_sentences(data, folder / "pair run", "pair", "--max-update", 1)
-    found["pair"] = System(SENTENCES, data, folder / "pair run" / "checkpoint_last.pt", lines)
-    return found
+    requests, programs = [pair.request for pair in pairs], [pair.program for pair in pairs]
+
+    def of_trees(folder: Path) -> None:
+        examples = tiny_classes.write_examples(folder / "text", "trees")
+        tiny_classes.train(tiny_classes.preprocess(examples, "trees", folder / "data"), folder / "run")
+
+    def of_pairs(folder: Path) -> None:
+        sentences.train(sentences.preprocess(folder, "pair"), folder / "run", "pair", "--max-update", 1)
+
+    def classifier(name: str, make: Callable[[Path], None], task: tuple[str, ...], lines: list[str]) -> System:
+        folder, _ = shared(f"classified {name}", make)
+        return System(task, folder / "data", folder / "run" / "checkpoint_best.pt", lines)
+
+    def system(name: str) -> System:
+        if name in structural.MODALITIES:
+            made = structural.system_of(shared, name)
+            return System(structural.TASK, made.data, made.best, programs if name == "tree-to-tree" else requests)
+        if name == "insertion":
+            made = insertion.system_of(shared, "numbered")
+            return System(insertion.TASK, made.data, made.best, requests)
+        if name == "trees":
+            return classifier(name, of_trees, tiny_classes.TASK, ["(1 (1 good) (0 film))", "a dull plot", "great"])
+        return classifier(name, of_pairs, sentences.TASK, ["a good film\tgreat", "dull\tbad", "good\tfilm"])
+
+    return system
 
 
-@pytest.mark.parametrize("name", ["symbols to symbols", "constituents to symbols", "insertion", "trees", "pair"])
+@pytest.mark.parametrize("name", ["tree-to-tree", "constituency-to-tree", "insertion", "trees", "pair"])
 def test_every_task_goes_on(systems, tmp_path, name):
-    system = systems[name]
+    system = systems(name)
     good = [line.encode() for line in system.lines]
     long = b" ".join([b"word"] * 5000)
-    faulty = [
-        NOT_UTF_8["invalid"],
-        b"( count ( all " + b"lakes " * 5000 + b") )" if name == "symbols to symbols" else long,
-    ]
+    faulty = [NOT_UTF_8["invalid"], b"( count ( all " + b"lakes " * 5000 + b") )" if name == "tree-to-tree" else long]
     if name != "insertion":  # it reads plain words, which the character separates
         faulty.append("a\u2028b".encode())
     if name == "pair":

@@ -24,9 +24,9 @@ from fairseq.data import data_utils, indexed_dataset
 
 from tests.data_bin.corpora import prefixes, run_preprocess, write_corpus
 from tests.end_to_end import tiny_classes, tiny_programs
-from tests.end_to_end.test_structural_translation import Modality, texts_for
-from tests.end_to_end.test_structural_translation import preprocess as preprocess_programs
-from tests.end_to_end.test_tree_insertion import preprocess as preprocess_insertion
+from tests.end_to_end.insertion import preprocess as preprocess_insertion
+from tests.end_to_end.structural import Modality, texts_for
+from tests.end_to_end.structural import preprocess as preprocess_programs
 from tree_fairseq.commands.check import check_folder
 from tree_fairseq.data_bin.index_files import BLOCK_BYTES
 from tree_fairseq.data_bin.manifest import Manifest
@@ -53,7 +53,7 @@ def folders(tmp_path_factory) -> dict[str, Path]:
     flags = ("--destdir", folder / "translation", "--tree-parser", "brackets")
     run_preprocess(*prefixes(corpus / "mixed", "train", "valid"), *flags)
     programs = tiny_programs.write_corpus(folder / "programs", (12, 6, 6))
-    modality = Modality("tree", "tree", "")
+    modality = Modality("tree", "tree")
     preprocess_programs(texts_for(programs, folder / "texts", modality), folder / "symbols", modality)
     preprocess_insertion(programs, folder / "insertion")
     examples = tiny_classes.write_examples(folder / "examples", "trees")

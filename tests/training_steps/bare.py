@@ -7,8 +7,7 @@ import itertools
 from pathlib import Path
 from unittest import mock
 
-from tests.end_to_end import test_sentence_classification as sentences
-from tests.end_to_end import tiny_classes, tiny_corpus, tiny_programs
+from tests.end_to_end import sentences, tiny_classes, tiny_corpus, tiny_programs
 from tests.training_steps.cases import Folders
 
 BARE = 5

@@ -11,10 +11,7 @@ from fairseq import options, tasks, utils
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from torch import Tensor
 
-from tests.end_to_end import test_sentence_classification as sentences
-from tests.end_to_end import test_structural_translation as structural
-from tests.end_to_end import test_tree_insertion as insertion
-from tests.end_to_end import tiny_classes, tiny_corpus, tiny_programs
+from tests.end_to_end import insertion, sentences, structural, tiny_classes, tiny_corpus, tiny_programs
 from tests.end_to_end.commands import run
 from tests.end_to_end.fixtures import STOCK_SIZES
 from tests.end_to_end.fixtures import TASK as TRANSLATION

@@ -5,10 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from tests.end_to_end import test_sentence_classification as sentences
-from tests.end_to_end import test_structural_translation as structural
-from tests.end_to_end import test_tree_insertion as insertion
-from tests.end_to_end import tiny_classes, tiny_corpus, tiny_programs
+from tests.end_to_end import insertion, sentences, structural, tiny_classes, tiny_corpus, tiny_programs
 from tests.end_to_end.commands import run
 from tests.end_to_end.fixtures import preprocess as preprocess_trees
 from tests.training_steps.cases import Case, Folders, Step

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.end_to_end.commands import hypotheses, lines_of, run_in_process, script
-from tests.end_to_end.test_tree_insertion import preprocess, train
+from tests.end_to_end.commands import hypotheses, run_in_process, script
+from tests.end_to_end.insertion import preprocess, steps_and_marks, train
 from tests.end_to_end.tiny_programs import write_corpus
 from tree_fairseq.tree_insertion.target import ROOT_LABEL
 
@@ -47,4 +47,4 @@ def test_empty_outputs_are_scored(arch, folder, tmp_path):
     found = run_in_process([*command, "--path", path, "--cpu", "--num-workers", 0, *flags])
     assert found.returncode == 0, found.stdout
     assert [text for text, _ in hypotheses(found.stdout).values()] == [printed] * 4
-    assert lines_of("U", found.stdout) and "BLEU4 = 0.00" in found.stdout
+    assert all(marks for _, marks in steps_and_marks(found.stdout).values()) and "BLEU4 = 0.00" in found.stdout
