@@ -7,14 +7,11 @@ import re
 from pathlib import Path
 
 import pytest
-import torch
 
 from tests.end_to_end.commands import hypotheses, lines_of, run
 from tests.end_to_end.roads import take_all
 from tests.end_to_end.tiny_classes import TASK, preprocess, task_of, train, write_examples
-from tests.faults.test_23_resume import stats
 from tree_fairseq import hub
-from tree_fairseq.commands import average
 from tree_fairseq.errors import DataFolderError
 from tree_fairseq.hub import Classification
 from tree_fairseq.support.python_versions import zip_equal
@@ -123,13 +120,6 @@ def test_it_learns(learned):
     assert nodes[-1] > 85
 
 
-def test_the_best_checkpoint_is_that_of_the_best_accuracy(learned):
-    log, folder = learned
-    accuracies = [float(value) for value in re.findall(r"valid on 'valid' subset.*? accuracy ([\d.]+)", log)]
-    state = torch.load(folder / "checkpoint_best.pt", weights_only=True)
-    assert state["extra_state"]["best"] == max(accuracies) == state["extra_state"]["val_loss"]
-
-
 def test_what_is_scored_is_what_is_printed(data, learned, tmp_path):
     """Also in the file of ``--results-path``, where every line is that of the terminal."""
     path = learned[1] / "checkpoint_best.pt"
@@ -192,33 +182,6 @@ def test_an_ensemble_has_the_mean_of_probabilities(data, learned, tmp_path):
     assert any(ours.probabilities != pytest.approx(first.probabilities, abs=1e-2) for ours, first in zip(both, one))
 
 
-def test_an_average_of_checkpoints(data, learned):
-    folder = learned[1]
-    assert average.main(["--inputs", str(folder), "--last-epochs", "3", "--output", str(folder / "average.pt")]) == 0
-    model = hub.from_pretrained(folder, "average.pt", data_name_or_path=data["trees"])
-    weights = [torch.load(folder / f"checkpoint{epoch}.pt", weights_only=True)["model"] for epoch in (6, 7, 8)]
-    name = next(name for name in weights[0] if name.startswith("readout"))
-    torch.testing.assert_close(model.models[0].state_dict()[name], sum(state[name] for state in weights) / 3)
-    assert len(hypotheses(generate(data["trees"], folder / "average.pt"))) == 13
-
-
-def test_a_resumed_run_ends_as_an_unbroken_one(data, tmp_path):
-    whole = train(data["documents"], tmp_path / "whole", "--max-epoch", 3)
-    train(data["documents"], tmp_path / "parts", "--max-epoch", 1)
-    rest = train(data["documents"], tmp_path / "parts", "--max-epoch", 3)
-    assert "Loaded checkpoint" in rest
-    assert stats(rest, 3) == pytest.approx(stats(whole, 3), rel=1e-4)
-    assert figures(rest)["confusion"] == figures(whole)["confusion"]
-
-
-def test_documents_are_read_at_the_mean_of_their_roots(texts, data, tmp_path):
-    lines = lines_to_classify(texts, "documents")
-    train(data["documents"], tmp_path, "--document-root", "mean")
-    # The model's own choice needs no flag, as everything in a checkpoint.
-    found = in_order(generate(data["documents"], tmp_path / "checkpoint_best.pt", "--nbest", 3))
-    assert_same(hub.from_pretrained(tmp_path, data_name_or_path=data["documents"]).classify(lines), found)
-
-
 def test_long_documents_are_cut_wherever_they_come_from(texts, data, tmp_path):
     lines = lines_to_classify(texts, "documents")
     limit = ("--max-source-positions", 12)
@@ -227,11 +190,6 @@ def test_long_documents_are_cut_wherever_they_come_from(texts, data, tmp_path):
         r"\[train\] \d+ documents of more than 12 tokens were cut at a sentence: \d+ sentences left out", log
     )
     take_all(data["documents"], tmp_path / "checkpoint_best.pt", TASK, lines, tmp_path, *limit, nbest=2)
-
-
-def test_half_precision_on_the_cpu(data, tmp_path):
-    log = train(data["trees"], tmp_path, "--cpu-autocast", "--label-nodes", "root", "--label-smoothing", "0.1")
-    assert 0 < float(figures(log)["loss"]) < 3 and "node_accuracy" not in figures(log)
 
 
 def test_examples_without_classes_are_classified(texts, data, learned, tmp_path):

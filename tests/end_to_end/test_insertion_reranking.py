@@ -102,11 +102,6 @@ def test_steps_are_those_of_the_longest_trajectory(system):
     assert all(steps == plain[number][0] for number, (steps, marks) in found.items() if not marks)
 
 
-def test_traces_are_those_of_the_best_tree(system, tmp_path):
-    output = generate(system, *SAMPLES, "--insertion-trace", tmp_path)
-    assert len(list(tmp_path.glob("*.txt"))) == len(hypotheses(output)) == 16
-
-
 def test_validation_ranks_too(system, tmp_path):
     log = train(system.data, tmp_path, "--eval-accuracy", *SAMPLES, "--max-epoch", 1)
     assert re.search(r"valid on 'valid' subset.*? accuracy ", log)

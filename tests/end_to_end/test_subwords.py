@@ -186,12 +186,3 @@ def test_trees_that_are_added_later_bring_their_model(text, tmp_path):
     [forest] = task.source_forests([tree], str)
     assert "".join(forest_leaves(forest)).replace("@@", "") == raw_lines(text)[0].replace(" ", "")
     assert any(leaf.endswith("@@") for leaf in forest_leaves(forest))
-
-
-def test_folders_of_raw_data_sets_translate_likewise(raw_trained, text, tmp_path):
-    """``--dataset-impl raw`` keeps the pieces as text."""
-    folder, kind = tmp_path / "bin", raw_trained.folder.name
-    preprocess(text, folder, *TASK, "--tree-parser", "right-branching", *FORMS[kind], "--dataset-impl", "raw")
-    assert MARKS[kind] in (folder / "test.en-de.en").read_text(encoding="utf-8")
-    output = run("generate", folder, *TASK, "--path", raw_trained.best, *DECODING, "--dataset-impl", "raw")
-    assert readable(output) == readable(generated(raw_trained))

@@ -79,13 +79,6 @@ def test_batches_are_the_stock_task_s_unless_nodes_are_counted(data_bin, stock_t
     assert updates(stock) == updates(stock_trained.log) < updates(counted.log)
 
 
-def test_right_padded_sources(data_bin, trained, tmp_path):
-    """The flag turns left padding off; the model computes the same."""
-    right = train(data_bin, tmp_path, "--left-pad-source", "--max-epoch", 1, "--no-save", "--dropout", 0)
-    left = train(data_bin, tmp_path, "--max-epoch", 1, "--no-save", "--dropout", 0)
-    assert valid_losses(right.log) == pytest.approx(valid_losses(left.log), abs=2e-3)
-
-
 def test_autocast_on_the_cpu(data_bin, tmp_path):
     """Layers give bfloat16 where --cpu-autocast asks for it, in training and validation, and about the same loss."""
     dtypes = {"float": set(), "autocast": set()}
@@ -131,15 +124,6 @@ def test_fine_tuning_a_stock_transformer(data_bin, stock_trained, tmp_path):
     for name, weight in stock.items():
         torch.testing.assert_close(model[name], weight, atol=1e-6, rtol=0)
     assert valid_losses(tuned.log)[-1] == pytest.approx(min(valid_losses(stock_trained.log)), rel=0.02)
-
-
-def test_validate(trained):
-    output = run(
-        "validate", trained.data, *TASK, "--path", trained.best, "--valid-subset", "valid", "--max-tokens", 320,
-        "--cpu", "--criterion", "label_smoothed_cross_entropy", "--label-smoothing", 0.1, "--num-workers", 0,
-    )  # fmt: skip
-    loss = float(re.search(r"\| valid \| .*?loss ([\d.]+)", output)[1])
-    assert loss == pytest.approx(min(valid_losses(trained.log)), abs=2e-3)
 
 
 def test_a_joined_dictionary_and_shared_embeddings(corpus, tmp_path):

@@ -21,7 +21,6 @@ from tree_fairseq import hub
 from tree_fairseq.commands import induce
 from tree_fairseq.errors import DataFolderError, InputError
 from tree_fairseq.support.python_versions import zip_equal
-from tree_fairseq.treeformer import chart
 from tree_fairseq.treeformer.model import TreeformerModel
 from tree_fairseq.trees.bracket import read_forest, write_forest
 from tree_fairseq.trees.subwords import bpe_word, join_words
@@ -133,14 +132,6 @@ def test_bfloat16_on_the_cpu(data_bin, stock_trained, tmp_path):
     assert torch.bfloat16 in dtypes
     assert valid_losses(half.log) == pytest.approx(valid_losses(stock_trained.log), rel=0.03)
     assert len(hypotheses(generate(half))) == 16
-
-
-def test_a_height_beyond_every_sentence_works_and_says_so(data_bin, tmp_path, monkeypatch):
-    monkeypatch.setattr(chart, "_warned", set())
-    high = train(data_bin, tmp_path, "--treeformer-height", 40)
-    (said,) = re.findall(r"WARNING .*--treeformer-height.*", high.log)
-    assert "phrases of the chart, 40" in said
-    assert len(hypotheses(generate(high))) == 16
 
 
 def test_a_chart_without_phrases_is_refused_before_training(data_bin, tmp_path):

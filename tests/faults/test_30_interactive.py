@@ -53,11 +53,6 @@ def test_the_hub_parses_and_draws_what_it_reads(trained):
     assert "<svg" in model.draw(TREES[0])
 
 
-def test_alignments_and_several_hypotheses(trained):
-    output = interactive(trained, TREES, "--buffer-size", 16, "--batch-size", 16, "--print-alignment", "--nbest", 2)
-    assert output.count("\nH-3\t") == output.count("\nA-3\t") == 2
-
-
 def test_an_ensemble_with_a_stock_member(trained, stock_trained):
     both = f"{trained.best}:{stock_trained.best}"
     output = run(
