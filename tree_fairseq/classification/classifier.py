@@ -11,13 +11,9 @@ from fairseq.models.transformer.transformer_legacy import base_architecture
 from fairseq.modules import FairseqDropout
 from torch import Tensor, nn
 
+from tree_fairseq.classification.embeddings import add_encoder_args, build_word_embeddings
 from tree_fairseq.errors import InputError, MissingTreesError
-from tree_fairseq.nn.extended_transformer import (
-    add_encoder_args,
-    build_word_embeddings,
-    set_defaults,
-    transformer_config,
-)
+from tree_fairseq.nn.extended_transformer import set_defaults, transformer_config
 from tree_fairseq.support.options import option
 
 

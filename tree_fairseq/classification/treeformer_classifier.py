@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tree_fairseq.classification.classifier import TRANSFORMER_SIZES, ClassifierConfig, ClassReadout, SequenceClassifier
+from tree_fairseq.classification.embeddings import build_word_embeddings
 from tree_fairseq.errors import InputError
 from tree_fairseq.nn.devices import padded_on_the_right
 from tree_fairseq.nn.distance_bias import (
@@ -20,12 +21,7 @@ from tree_fairseq.nn.distance_bias import (
     flags_of_tables,
     tree_tables,
 )
-from tree_fairseq.nn.extended_transformer import (
-    build_word_embeddings,
-    register_architectures,
-    set_defaults,
-    transformer_config,
-)
+from tree_fairseq.nn.extended_transformer import register_architectures, set_defaults, transformer_config
 from tree_fairseq.nn.pretrained import PretrainedEncoder, encoder_folder
 from tree_fairseq.nn.stock_weights import add_initial_weights, built_aside
 from tree_fairseq.support.options import option

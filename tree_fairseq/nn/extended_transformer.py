@@ -2,21 +2,17 @@
 
 import copy
 import logging
-import os
-from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping, Sequence
+from argparse import Namespace
+from collections.abc import Mapping
 from dataclasses import Field, fields, make_dataclass
-from typing import Any, Callable, Optional, Union
+from typing import Any, Callable, Optional
 
-from fairseq import utils
-from fairseq.data import Dictionary
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import register_model, register_model_architecture
 from fairseq.models.transformer import TransformerConfig, TransformerModelBase
-from fairseq.models.transformer.transformer_config import EncDecBaseConfig
 from fairseq.models.transformer.transformer_legacy import base_architecture
-from torch import Tensor, nn
+from torch import Tensor
 
 from tree_fairseq.errors import InputError
 from tree_fairseq.nn.distance_bias import DistanceBiasConfig
@@ -152,9 +148,6 @@ class EncoderChoiceTransformer(ExtendedTransformer):
         """Fills in the encoder."""
         cfg.source_encoder = str(getattr(args, cls.encoder_option))
         cfg.pretrained_folder = getattr(args, "encoder_path", None)
-        if cfg.pretrained_folder is not None and cfg.source_encoder != "pretrained":
-            flag = flag_of(cls.encoder_option)
-            raise InputError("--encoder-path is the folder of a pretrained encoder", hint=f"Add {flag} pretrained.")
         cfg.pretrained_description = getattr(args, "pretrained_description", None)
 
     @classmethod
@@ -165,49 +158,18 @@ class EncoderChoiceTransformer(ExtendedTransformer):
         return model
 
     def refuse_unread_flags(self) -> None:
-        """Raises InputError about a flag that only another encoder than the chosen one reads."""
-        partner = f"{flag_of(self.encoder_option)} {self.cfg.source_encoder}"
-        refuse_flags(_unread_flags(self.flags, self.cfg), partner)
-
-
-def _unread_flags(model_flags: type, cfg: Any) -> dict[str, bool]:
-    """Flags that only other encoders than the chosen one read, and whether they differ from their defaults.
-
-    Every encoder checks the bias by distance itself.
-    """
-    own = (model_flags, encoder_of(cfg).config, DistanceBiasConfig)
-    read = {field.name for config in own for field in _options_of(config)}
-    others = {field.name: field for encoder in ENCODERS.values() for field in _options_of(encoder.config)}
-    return {
-        flag_of(name): str(getattr(cfg, name)) != str(field.default)
-        for name, field in others.items()
-        if name not in read
-    }
+        """Raises InputError about a flag that only another encoder reads; each checks the bias by distance itself."""
+        own = (self.flags, encoder_of(self.cfg).config, DistanceBiasConfig)
+        read = {field.name for config in own for field in _options_of(config)}
+        others = {field.name: field for encoder in ENCODERS.values() for field in _options_of(encoder.config)}
+        differing = (name for name, field in others.items() if str(getattr(self.cfg, name)) != str(field.default))
+        unread = {flag_of(name): True for name in differing if name not in read}
+        refuse_flags(unread, f"{flag_of(self.encoder_option)} {self.cfg.source_encoder}")
 
 
 def _options_of(config: type) -> list[Field]:
     """The fields of a dataclass without fairseq's ``_name``."""
     return [own for own in fields(config) if not own.name.startswith("_")]
-
-
-_SIZES = "embed_path embed_dim ffn_embed_dim layers attention_heads normalize_before learned_pos layerdrop".split()
-_OPTIONS = (
-    "activation_fn dropout attention_dropout activation_dropout no_token_positional_embeddings no_scale_embedding "
-    "layernorm_embedding checkpoint_activations offload_activations"
-).split()
-
-
-def add_encoder_args(parser: ArgumentParser) -> None:
-    """Adds fairseq's flags of a transformer's encoder; architectures set the defaults."""
-    add_fields(parser, EncDecBaseConfig, _SIZES, "--encoder")
-    add_fields(parser, TransformerConfig, _OPTIONS)
-
-
-def add_fields(parser: ArgumentParser, config: type, names: Sequence[str], prefix: str = "") -> None:
-    """Adds the flags of some fields of a dataclass."""
-    kept = [(own.name, own.type, copy.copy(own)) for own in fields(config) if own.name in names]
-    flags = make_dataclass(config.__name__, kept, bases=(FairseqDataclass,))
-    gen_parser_from_dataclass(parser, flags(), delete_default=True, with_prefix=prefix)
 
 
 def transformer_config(args: Namespace, flags: type[FairseqDataclass]) -> TransformerConfig:
@@ -251,43 +213,6 @@ def set_defaults(args: Namespace, config: type, **defaults: Any) -> None:
     """
     for own in _options_of(config):
         setattr(args, own.name, getattr(args, own.name, defaults.get(own.name, own.default)))
-
-
-def build_word_embeddings(cfg, dictionary: Dictionary) -> nn.Embedding:
-    """Makes the vectors ``[V, encoder_embed_dim]`` of words as fairseq's transformer does.
-
-    Those of the file ``encoder_embed_path`` replace random ones; with ``freeze_embeddings`` none are trained.
-    """
-    embeddings = TransformerModelBase.build_embedding(cfg, dictionary, cfg.encoder_embed_dim)
-    if cfg.encoder_embed_path:
-        vectors = _read_vectors(cfg.encoder_embed_path, cfg.encoder_embed_dim)
-        utils.print_embed_overlap(vectors, dictionary)
-        utils.load_embedding(vectors, dictionary, embeddings)
-    embeddings.weight.requires_grad = not cfg.freeze_embeddings
-    return embeddings
-
-
-def _read_vectors(path: Union[str, os.PathLike], width: int) -> dict[str, Tensor]:
-    """The vectors of a file, ``[width]`` each, by their words."""
-    try:
-        with open(path, encoding="utf-8") as lines:
-            first = next(lines, "").split()
-        # fairseq takes the first line for the two numbers and would lose a vector.
-        if len(first) > 2:
-            hint = "Put a line before it with the number of vectors and that of the numbers in each."
-            raise InputError("the first line is a vector", path, 1, hint=hint)
-        vectors = utils.parse_embedding(path)
-    except (StopIteration, OSError) as error:
-        raise InputError("there are no vectors to read", path, hint="Check --encoder-embed-path.") from error
-    except InputError:
-        raise
-    except ValueError as error:
-        raise InputError(f"a line is not a word and its vector: {error}", path) from error
-    for word, vector in vectors.items():
-        if len(vector) != width:
-            problem = f"the vector of {word!r} has {len(vector)} numbers, but --encoder-embed-dim is {width}"
-            raise InputError(problem, path)
-    return vectors
 
 
 @register_model("source_encoder_transformer")

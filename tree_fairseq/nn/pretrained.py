@@ -136,7 +136,8 @@ class PretrainedEncoder(FairseqEncoder):
         tokenizer = load_tokenizer(path)
         try:
             config = transformers.AutoConfig.from_pretrained(path, **_LOCAL)
-            _set_dropout(config, dropout, attention_dropout)
+            for value, names in ((dropout, _DROPOUT), (attention_dropout, _ATTENTION_DROPOUT)):
+                config.update({name: value for name in names if value is not None and hasattr(config, name)})
             options = {"use_safetensors": True, "dtype": torch.float32, "output_loading_info": True}
             model, report = transformers.AutoModel.from_pretrained(path, config=config, **_LOCAL, **options)
         # Its own exceptions and those of safetensors have no common base.
@@ -200,24 +201,13 @@ def _checked(folder: Optional[Union[str, os.PathLike]]) -> Path:
     """Makes sure that a folder has a configuration and safe weights."""
     if folder is None:
         raise InputError("a pretrained encoder needs its folder", hint="Give it: --encoder-path DIR.")
-    path = Path(folder)
+    path, hint = Path(folder), "Save the encoder with save_pretrained(), which writes model.safetensors."
     if not (path / "config.json").is_file():
-        problem = "not a folder of a pretrained encoder: it has no config.json"
-        raise InputError(problem, path, hint="Save one with save_pretrained().")
+        raise InputError("not a folder of a pretrained encoder: it has no config.json", path, hint=hint)
     if not any(path.glob("*.safetensors")):
-        pickled = ", ".join(sorted(file.name for pattern in ("*.bin", "*.pt", "*.ckpt") for file in path.glob(pattern)))
-        problem = f"weights in {pickled} could run code and are not loaded" if pickled else None
-        hint = "Save the encoder with save_pretrained(), which writes model.safetensors."
-        raise InputError(problem or "no file of weights (*.safetensors)", path, hint=hint)
+        problem = "no file of weights (*.safetensors); weights in other forms could run code"
+        raise InputError(problem, path, hint=hint)
     return path
-
-
-def _set_dropout(config, dropout: Optional[float], attention_dropout: Optional[float]) -> None:
-    """Sets dropout under the names that configurations have for it."""
-    for value, names in ((dropout, _DROPOUT), (attention_dropout, _ATTENTION_DROPOUT)):
-        for name in names:
-            if value is not None and hasattr(config, name):
-                setattr(config, name, value)
 
 
 def _states_only(model: nn.Module, path: Optional[Path] = None) -> nn.Module:

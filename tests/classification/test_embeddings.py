@@ -1,0 +1,72 @@
+"""Word vectors from a file."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.classification.documents import ARCHITECTURES, build_classifier, class_task
+from tree_fairseq.errors import InputError
+
+
+@pytest.fixture
+def vectors(tmp_path):
+    path = tmp_path / "vectors.txt"
+
+    def write(*lines: str) -> str:
+        path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+        return str(path)
+
+    return write
+
+
+def vector(number: float, width: int = 8) -> str:
+    return " ".join([str(number)] * width)
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_vectors_are_read_from_a_file(arch, vectors):
+    path = vectors("2 8", f"s1 {vector(0.5)}", f"other {vector(2)}")
+    words = class_task().source_dictionary
+    table = build_classifier(arch, "--encoder-embed-path", path).encoder.embed_tokens.weight
+    assert (table[words.index("s1")] == 0.5).all() and not (table[words.index("s2")] == 0.5).any()
+    assert not table[words.pad()].any() and (table[words.unk()] < 2).all()
+    assert table.requires_grad
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_frozen_vectors_are_not_trained(arch):
+    model = build_classifier(arch, "--freeze-embeddings")
+    frozen = [name for name, parameter in model.named_parameters() if not parameter.requires_grad]
+    assert frozen == ["encoder.embed_tokens.weight"]
+
+
+def test_vectors_of_another_width_are_refused(vectors):
+    path = vectors("1 7", f"s1 {vector(0.5, 7)}")
+    with pytest.raises(InputError, match="'s1' has 7 numbers, but --encoder-embed-dim is 8"):
+        build_classifier(ARCHITECTURES[0], "--encoder-embed-path", path)
+
+
+@pytest.mark.parametrize(
+    "lines, message",
+    [
+        ([], "no word vectors can be read"),
+        ([f"s1 {vector(0.5)}"], "the first line is a vector"),
+        (["1 8", "s1 one two"], "no word vectors can be read"),
+    ],
+)
+def test_files_without_vectors_are_refused(vectors, lines, message):
+    path = vectors(*lines)
+    with pytest.raises(InputError, match=message) as raised:
+        build_classifier(ARCHITECTURES[1], "--encoder-embed-path", path)
+    assert path in str(raised.value)
+
+
+def test_a_missing_file_is_refused(tmp_path):
+    with pytest.raises(InputError, match="no word vectors can be read"):
+        build_classifier(ARCHITECTURES[1], "--encoder-embed-path", str(tmp_path / "none"))
+
+
+def test_word_vectors_are_initialised_as_in_fairseqs_transformer():
+    table = build_classifier("lstm_classifier_tiny", "--encoder-embed-dim", "400").encoder.embed_tokens.weight
+    assert torch.isclose(table[4:].std(), torch.tensor(400**-0.5, dtype=table.dtype), rtol=0.1)
