@@ -1,7 +1,5 @@
 """Criteria: cross-entropy of the classes of examples or of all nodes and leaves, and mean squared error of numbers."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Sequence
