@@ -44,7 +44,7 @@ step "$BPE/codes" subword-nmt learn-joint-bpe-and-vocab --input "$WORDS/train.fr
 for split in train valid test; do
     if [[ $TOY ]]; then
         step "$OUT/bracketed/$split.fr" tree-fairseq parse --tree-parser right-branching --tree-lang fr \
-            --tree-subwords none --no-progress-bar "$WORDS/$split.fr" "$OUT/bracketed/$split.fr"
+            --tree-subwords none "$WORDS/$split.fr" "$OUT/bracketed/$split.fr"
     else
         [[ $DRY_RUN || -f $TREES/$split.fr ]] ||
             die "--trees DIR needs $split.fr, trees of the lines of $WORDS/$split.fr; README.md says how to make them"
