@@ -31,8 +31,7 @@ MOST_ADJECTIVES = 6
 def read_pair(line: str) -> Pair:
     """Returns both trees of a line as they are written there.
 
-    Raises:
-        CorpusError: the line is not a JSON object with two strings
+    Raises CorpusError if the line is not a JSON object with two strings.
     """
     try:
         value = json.loads(line)
@@ -47,9 +46,8 @@ def read_pair(line: str) -> Pair:
 def directed(pair: Pair, direction: str) -> Pair:
     """Returns the pair in the given direction; ``both`` leaves it as it is.
 
-    Raises:
-        CorpusError: the pair does not consist of a sentence and a logical form
-        SymbolTreeError: a side is not a tree
+    Raises CorpusError if the pair does not consist of a sentence and a logical form and SymbolTreeError if a side is
+    not a tree.
     """
     roots = [notation_named(NOTATION).read(side).label for side in pair]
     if sorted(roots) != sorted(ROOTS.values()):
@@ -62,8 +60,7 @@ def directed(pair: Pair, direction: str) -> Pair:
 def deepen(pair: Pair, adjectives: Sequence[str], more: int, generator: random.Random) -> Pair:
     """Returns a pair with ``more`` further adjectives at every noun, the same on both sides; each is a level.
 
-    Raises:
-        SymbolTreeError: a side is not a tree
+    Raises SymbolTreeError if a side is not a tree.
     """
     handle = notation_named(NOTATION)
     trees = [handle.read(side) for side in pair]
@@ -97,12 +94,11 @@ def deeper_examples(train: Sequence[Example], test: Sequence[Example], size: int
 def load(data: Path, direction: str = "both", deeper: int | None = None) -> Splits:
     """Reads the splits of a folder.
 
+    Raises CorpusError if a file is missing or malformed.
+
     Args:
         direction: ``both`` keeps the published mixture of directions; the others turn every line into one direction
         deeper: size of ``test2``; None makes no ``test2``
-
-    Raises:
-        CorpusError: a file is missing or malformed
     """
     splits: Splits = {}
     for split, name in FILES.items():

@@ -28,7 +28,7 @@ from pathlib import Path
 
 from preprocess.agreement_grammar import Lexicon, count_tags, generate
 from preprocess.agreement_linzen import TABLE, TEST, example, find, load_table, load_test
-from preprocess.agreement_subjects import COMMON_NOUNS, NOUNS, agreements
+from preprocess.agreement_subjects import agreements
 from preprocess.command import prepare_data_set
 from preprocess.corpora import CorpusError, sample
 from preprocess.labelled_lines import Labelled, Splits, hold_out, report, shorten, write_splits
@@ -42,7 +42,6 @@ from tree_fairseq.trees.bracket import read_forest
 logger = logging.getLogger(__name__)
 
 TREE_SUFFIXES = (".mrg", ".trees")
-SUBJECTS = {"common": COMMON_NOUNS, "nouns": NOUNS}
 
 _TRAIN = ("train",)
 _VALID = ("valid", "dev")
@@ -51,10 +50,8 @@ _VALID = ("valid", "dev")
 def sources(paths: Iterable[Path]) -> tuple[list[Path], list[Path]]:
     """Returns the training files and the validation files.
 
-    In a folder these are the files called train, and valid or dev. A path to a file is a training file.
-
-    Raises:
-        CorpusError: a path is missing, or a folder has no training file
+    In a folder these are the files called train, and valid or dev. A path to a file is a training file. Raises
+    CorpusError if a path is missing, or a folder has no training file.
     """
     train: list[Path] = []
     valid: list[Path] = []
@@ -99,20 +96,15 @@ class Parse:
 
 
 def found_in(
-    paths: Iterable[Path],
-    subjects: dict[str, str],
-    parse: Callable[[Path], Iterable[str]],
-    tagged: Counter[tuple[str, str]] | None = None,
+    paths: Iterable[Path], parse: Callable[[Path], Iterable[str]], tagged: Counter[tuple[str, str]] | None = None
 ) -> list[Labelled]:
     """Returns the examples in files of trees and of text.
 
+    Raises CorpusError if a line is not a tree.
+
     Args:
-        subjects: tags of the heads of subjects that count, with their numbers
         parse: returns the bracketed lines of a text file
         tagged: receives counts of pairs of a tag and a word
-
-    Raises:
-        CorpusError: a line is not a tree
     """
     lines: list[Labelled] = []
     for path in paths:
@@ -126,7 +118,7 @@ def found_in(
             trees += len(forest)
             if tagged is not None:
                 count_tags(forest, tagged)
-            lines += [example(found.prefix, found.number, found.attractors) for found in agreements(forest, subjects)]
+            lines += [example(found.prefix, found.number, found.attractors) for found in agreements(forest)]
         logger.info("%s: %d examples in %d trees", path, len(lines) - before, trees)
     return lines
 
@@ -141,8 +133,7 @@ def validate_on_attractors(
 ) -> tuple[list[Labelled], list[Labelled]]:
     """Moves ``size`` examples with attractors from train to valid, and keeps as many in valid without attractors.
 
-    Raises:
-        CorpusError: train has too few examples with attractors
+    Raises CorpusError if train has too few examples with attractors.
     """
     places = [place for place, line in enumerate(train) if has_attractors(line)]
     if size > len(places):
@@ -174,9 +165,7 @@ def enrich(splits: Splits, args: argparse.Namespace, tagged: Counter[tuple[str, 
 def load(args: argparse.Namespace, work: Path) -> Splits:
     """Returns the splits that a command line asks for.
 
-    Raises:
-        CorpusError: files are missing or malformed
-        ParserError: text cannot be parsed
+    Raises CorpusError if files are missing or malformed and ParserError if text cannot be parsed.
     """
     if (table := find(args.data, TABLE, f"{TABLE}.gz")) is not None and not args.training:
         if args.grammar or args.generated_test or args.valid_attractors or args.repeat_attractors != 1:
@@ -192,8 +181,8 @@ def load(args: argparse.Namespace, work: Path) -> Splits:
     tagged: Counter[tuple[str, str]] = Counter()
     with ProcessPool(args.workers) as pool:
         parse = Parse(options_from_arguments(args), work, pool, args.parse_cache)
-        train = found_in(train_paths, SUBJECTS[args.subjects], parse, tagged)
-        valid = found_in(valid_paths, SUBJECTS[args.subjects], parse)
+        train = found_in(train_paths, parse, tagged)
+        valid = found_in(valid_paths, parse)
     if not valid_paths:
         train, valid = hold_out(train, args.valid, args.seed)
     if args.valid_attractors:
@@ -212,14 +201,6 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
         help="folders with train.mrg or train.txt, or files (default: the folder of --data)",
     )
     parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument(
-        "--subjects",
-        choices=sorted(SUBJECTS),
-        default="common",
-        help=(
-            "common: verbs whose subject is a common noun, as in the test set; nouns: names too (default: %(default)s)"
-        ),
-    )
     parser.add_argument(
         "--valid",
         type=int,
@@ -255,7 +236,6 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
         help="write a second test set, test1, of N other generated examples (default: %(default)s, none)",
     )
     parser.add_argument("--test-size", type=int, help="test on a random sample of that many examples of the whole set")
-    parser.add_argument("--subset", type=int, help="train on a random sample of that many examples")
     parser.add_argument("--limit", type=int, help="a random sample of that many examples of every split")
     parser.add_argument("--seed", type=int, default=1, help="seed of random draws (default: %(default)s)")
     parser.add_argument("--workers", type=int, default=1, help="processes that parse text (default: %(default)s)")
@@ -269,7 +249,7 @@ def prepare(args: argparse.Namespace) -> dict[str, int]:
     args.output.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=args.output) as work:
         splits = load(args, Path(work))
-    splits = shorten(splits, args.subset, args.limit, args.seed)
+    splits = shorten(splits, args.limit, args.seed)
     # Attractors matter in the test sets only.
     splits = {
         split: lines if split.startswith("test") else [line._replace(groups=()) for line in lines]

@@ -75,11 +75,10 @@ class Lexicon:
     def of(cls, tagged: Mapping[tuple[str, str], int]) -> Lexicon:
         """Keeps words that occur at least twice with a tag, and for the most part with this tag.
 
+        Raises CorpusError if a class has no word.
+
         Args:
             tagged: counts of pairs of a tag and a word in lower case
-
-        Raises:
-            CorpusError: a class has no word
         """
         totals: Counter[str] = Counter()
         for (_, word), count in tagged.items():

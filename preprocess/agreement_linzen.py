@@ -60,11 +60,10 @@ def find(data: Path, *names: str) -> Path | None:
 def load_test(text: Path) -> list[Labelled]:
     """Reads the test sentences. Those whose two verb forms do not show the number are left out and logged.
 
+    Raises CorpusError if a line of ``.gold`` is malformed or does not match its sentence.
+
     Args:
         text: path of ``subj_agr_filtered.text``, which has ``.gold`` beside it
-
-    Raises:
-        CorpusError: a line of ``.gold`` is malformed or does not match its sentence
     """
     gold = text.with_suffix(".gold")
     sentences, rows = list(raw_lines(text)), list(raw_lines(gold))
@@ -96,13 +95,12 @@ def load_test(text: Path) -> list[Labelled]:
 def load_table(path: Path, test_size: int | None, seed: int) -> Splits:
     """Reads the whole set and splits it at random.
 
+    Raises CorpusError if the table is malformed.
+
     Args:
         path: the table
         test_size: number of test examples to sample; None for all, about 1.4 million
         seed: seed of the random split
-
-    Raises:
-        CorpusError: the table is malformed
     """
     lines = list(_rows(path))
     random.Random(seed).shuffle(lines)

@@ -70,26 +70,17 @@ def verb_number(tag: str, word: str) -> str | None:
     return None if word in ("am", "'m", "’m") else _PRESENT.get(tag)
 
 
-def agreements(forest: Forest, subjects: dict[str, str] = COMMON_NOUNS) -> Iterator[Agreement]:
+def agreements(forest: Forest) -> Iterator[Agreement]:
     """Yields the verbs whose subjects precede them, from left to right.
 
     The subject of a verb is the last noun phrase before its verb phrase in the same clause. A verb that follows another
     finite verb in its clause (``sleeps and eats``) is left out, because the first verb already shows the number.
-
-    Args:
-        forest: trees of one or more sentences
-        subjects: tags of the heads of subjects that count, with their numbers
     """
     for tree in forest:
-        yield from _agreements(tree, subjects)
+        yield from _agreements(tree)
 
 
-def head_of(phrase: Tree) -> int | None:
-    """Returns the position, within a noun phrase, of the noun that is its head; None if the head is not a noun."""
-    return _head(_Node(phrase, -1, 0, 0))[0]
-
-
-def _agreements(tree: Tree, subjects: dict[str, str]) -> Iterator[Agreement]:
+def _agreements(tree: Tree) -> Iterator[Agreement]:
     nodes = _placed(tree)
     words = tree.leaves()
     tags = {node.start: node.tree.label for node in nodes if node.tree.is_preterminal}
@@ -101,7 +92,7 @@ def _agreements(tree: Tree, subjects: dict[str, str]) -> Iterator[Agreement]:
         if phrase is None:
             continue
         head, end = _head(phrase)
-        if head is None or subjects.get(tags[head]) != form:
+        if head is None or COMMON_NOUNS.get(tags[head]) != form:
             continue
         if any(tags[position] in _FINITE for position in range(end, node.start)):
             continue

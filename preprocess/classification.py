@@ -1,6 +1,6 @@
 """Converts a data set of texts or trees and their classes into splits, the first stage of its recipe.
 
-    python -m preprocess.classification sst5 --data DIR --output DIR [--subset N] [--limit N] [--lowercase]
+    python -m preprocess.classification sst5 --data DIR --output DIR [--limit N]
 
 Writes ``OUTPUT/{train,valid,test}.trees`` (SST, if the data contain trees) or ``OUTPUT/{train,valid,test}.tsv``, the
 two formats that ``fairseq-preprocess --task tree_classification`` reads.
@@ -14,11 +14,11 @@ from pathlib import Path
 
 from preprocess import reviews, sentiment_treebank
 from preprocess.command import prepare_data_set
-from preprocess.labelled_lines import Splits, report, rewritten, shorten, write_splits
+from preprocess.labelled_lines import Splits, report, shorten, write_splits
 
 ABOUT = {
     "sst5": "Stanford Sentiment Treebank, five classes at every node",
-    "sst2": "the same without neutral sentences, two classes; trees, or sentences alone",
+    "sst2": "the same without neutral sentences, two classes",
     "imdb": "IMDB reviews, raw text",
     "movie_reviews": "polarity dataset 2.0, tokenised documents",
 }
@@ -28,19 +28,15 @@ _VALID = {"imdb": 2500, "movie_reviews": 180}
 def load(args: argparse.Namespace, work: Path) -> tuple[Splits, str]:
     """Returns the splits of the data set that a command line names, and the suffix of their files.
 
+    Raises CorpusError if files are missing or malformed and FetchError if an archive cannot be extracted.
+
     Args:
         work: folder to extract archives into
-
-    Raises:
-        CorpusError: files are missing or malformed
-        FetchError: an archive cannot be extracted
     """
     if args.name == "sst5":
         return sentiment_treebank.load_trees(args.data, sentiment_treebank.FIVE), "trees"
     if args.name == "sst2":
-        if sentiment_treebank.has_trees(args.data):
-            return sentiment_treebank.load_trees(args.data, sentiment_treebank.TWO), "trees"
-        return sentiment_treebank.load_sentences(args.data), "tsv"
+        return sentiment_treebank.load_trees(args.data, sentiment_treebank.TWO), "trees"
     if args.name == "imdb":
         return reviews.load_imdb(args.data, work, args.valid, args.seed, args.workers), "tsv"
     return reviews.load_polarity(args.data, work, args.fold, args.valid, args.seed), "tsv"
@@ -53,10 +49,8 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
     for name, each in parsers.items():
         each.add_argument("--data", type=Path, required=True, help="folder of the data set")
         each.add_argument("--output", type=Path, required=True)
-        each.add_argument("--subset", type=int, help="train on a random sample of that many examples")
         each.add_argument("--limit", type=int, help="a random sample of that many examples of every split")
         each.add_argument("--seed", type=int, default=1, help="seed of random draws (default: %(default)s)")
-        each.add_argument("--lowercase", action="store_true", help="words in lower case")
         if name in _VALID:
             each.add_argument(
                 "--valid",
@@ -83,9 +77,7 @@ def prepare(args: argparse.Namespace) -> dict[str, int]:
     args.output.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=args.output) as work:
         splits, suffix = load(args, Path(work))
-    splits = shorten(splits, args.subset, args.limit, args.seed)
-    if args.lowercase:
-        splits = rewritten(splits, str.lower)
+    splits = shorten(splits, args.limit, args.seed)
     report(splits)
     return write_splits(splits, args.output, suffix)
 

@@ -18,11 +18,7 @@ STEMS = {"train": "train", "valid": "valid", "test": "test", "test1": "cg-test/c
 
 
 def load(data: Path, languages: Pair, options: PrepareOptions) -> Corpus:
-    """Reads the splits of the folder, the compounds and the lexicon.
-
-    Raises:
-        CorpusError: a file is missing
-    """
+    """Reads the splits of the folder, the compounds and the lexicon. Raises CorpusError if a file is missing."""
     folder = data / "data" if (data / "data").is_dir() else data
     splits = {
         split: read_pairs(*(_file(folder / f"{stem}.{language}") for language in languages))

@@ -27,13 +27,12 @@ SUBFOLDER = "variable_free"
 def load(data: Path, targets: str = VARIABLE_FREE, sample: int | None = None) -> Splits:
     """Reads the splits of a folder.
 
+    Raises CorpusError if a file is missing or malformed, has the other kind of logical forms, or has too few lines to
+    draw the sample from.
+
     Args:
         targets: kind of logical forms, one of ``TARGETS``
         sample: size of ``test2``; None writes no ``test2``
-
-    Raises:
-        CorpusError: a file is missing or malformed, has the other kind of logical forms, or has too few lines to draw
-            the sample from
     """
     if targets == VARIABLE_FREE and (data / SUBFOLDER).is_dir():
         data = data / SUBFOLDER
@@ -63,8 +62,7 @@ def _read(path: Path, targets: str, grouped: bool) -> list[Example]:
 def original_forms(splits: Splits) -> Splits:
     """Returns the test sets with original forms in the place of variable-free ones.
 
-    Raises:
-        CorpusError: a form is not that of its sentence
+    Raises CorpusError if a form is not that of its sentence.
     """
     tests: Splits = {}
     for split in (name for name in splits if name.startswith("test")):
@@ -80,8 +78,7 @@ def original_forms(splits: Splits) -> Splits:
 def stratified(examples: list[Example], size: int, seed: int = 1) -> list[Example]:
     """Draws a random sample with equally many examples of each category, up to one; the examples stay in order.
 
-    Raises:
-        CorpusError: a category has too few examples
+    Raises CorpusError if a category has too few examples.
     """
     members: dict[tuple[str, ...], list[int]] = {}
     for index, example in enumerate(examples):

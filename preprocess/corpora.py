@@ -69,11 +69,10 @@ def read_lines(path: str | Path) -> Iterator[str]:
 def read_json_list(path: Path, hint: str = "") -> list[Any]:
     """Returns the programs of a JSON file, which contains a list of them.
 
+    Raises CorpusError if the file is missing, is not JSON, or is not a list.
+
     Args:
         hint: end of the message if the file is missing
-
-    Raises:
-        CorpusError: the file is missing, is not JSON, or is not a list
     """
     try:
         elements = json.loads(path.read_text(encoding="utf-8"))

@@ -23,8 +23,7 @@ DRAWN = 500
 def load(data: Path, languages: Pair, options: PrepareOptions) -> Corpus:
     """Reads the splits of the folder.
 
-    Raises:
-        CorpusError: a file is missing, or the two sides of a split are not parallel
+    Raises CorpusError if a file is missing, or the two sides of a split are not parallel.
     """
     train = _filled(_pairs(_sides(data, "train.{}.txt")))
     valid = _filled(_pairs(_sides(data, "valid.{}.filter.txt")))

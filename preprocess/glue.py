@@ -1,6 +1,6 @@
 """Converts a task of GLUE into the splits of Patel and Flanigan (2023), the first stage of the recipe ``glue``.
 
-    python -m preprocess.glue cola --data DIR --output DIR [--pieces-of DIR] [--subset N] [--limit N]
+    python -m preprocess.glue cola --data DIR --output DIR [--pieces-of DIR] [--limit N]
 
 A tenth of the training data is the validation set, and the official development set is the test set (Appendix, "GLUE").
 Writes ``OUTPUT/{train,valid,test}.tsv`` in the format of ``fairseq-preprocess --task tree_sentence_classification``:
@@ -29,11 +29,10 @@ SEED = 1
 def load(name: str, data: Path, seed: int = SEED) -> Splits:
     """Reads the splits of a task; ``test1`` is the mismatched development set of MNLI.
 
+    Raises CorpusError if files are missing or malformed.
+
     Args:
         seed: seed of the draw of the validation set, the same for all models
-
-    Raises:
-        CorpusError: files are missing or malformed
     """
     task = TASKS[name]
     train, *tests = (task.read(data, split) for split in task.splits)
@@ -51,8 +50,7 @@ def segmenter(name: str) -> Callable[[str], str]:
 def segmented(splits: Splits, segment: Callable[[str], str]) -> Splits:
     """Returns the same examples with tokenised sentences. A tab separates the sentences of a pair.
 
-    Raises:
-        CorpusError: a sentence has no tokens
+    Raises CorpusError if a sentence has no tokens.
     """
     made = {}
     for split, lines in splits.items():
@@ -73,7 +71,6 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--pieces-of", help="write the pieces of this pretrained encoder (its folder, or its name on the hub)"
     )
-    parser.add_argument("--subset", type=int, help="train on a random sample of that many examples")
     parser.add_argument("--limit", type=int, help="a random sample of that many examples of every split")
     parser.add_argument("--seed", type=int, default=SEED, help="seed of random draws (default: %(default)s)")
     return parser.parse_args(arguments)
@@ -81,7 +78,7 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
 
 def prepare(args: argparse.Namespace) -> dict[str, int]:
     """Writes the splits that the command line asks for; returns the number of examples of each."""
-    splits = shorten(load(args.name, args.data, args.seed), args.subset, args.limit, args.seed)
+    splits = shorten(load(args.name, args.data, args.seed), args.limit, args.seed)
     pieces = None if args.pieces_of is None else PretrainedPieces(PretrainedPiecesConfig(pieces_of=args.pieces_of))
     splits = segmented(splits, segmenter(args.name) if pieces is None else pieces.encode)
     if not TASKS[args.name].is_rated:

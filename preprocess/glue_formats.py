@@ -64,8 +64,7 @@ class GlueTask:
     def read(self, data: Path, split: str) -> list[Labelled]:
         """Reads the examples of a split. A tab separates the sentences of a pair.
 
-        Raises:
-            CorpusError: the files are missing, or a line is malformed; the message names file and line
+        Raises CorpusError if the files are missing, or a line is malformed; the message names file and line.
         """
         choices = self.files(split)
         for names, layout in choices:

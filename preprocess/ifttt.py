@@ -66,8 +66,7 @@ def words(text: str) -> str:
 def read_recipes(path: Path, wanted: set[str], text: str) -> dict[str, tuple[str, Tree]]:
     """Returns the words and the program of each wanted recipe, by address.
 
-    Raises:
-        CorpusError: a line does not have ten columns, or a program cannot be read
+    Raises CorpusError if a line does not have ten columns, or a program cannot be read.
     """
     recipes = {}
     for number, line in enumerate(raw_lines(path), 1):
@@ -89,8 +88,7 @@ def read_recipes(path: Path, wanted: set[str], text: str) -> dict[str, tuple[str
 def read_answers(path: Path) -> dict[str, list[tuple[str, ...]]]:
     """Returns the answers of the annotators for each recipe: trigger channel, trigger, action channel, action.
 
-    Raises:
-        CorpusError: a line has too few columns
+    Raises CorpusError if a line has too few columns.
     """
     answers = defaultdict(list)
     for number, line in enumerate(raw_lines(path), 1):
@@ -122,12 +120,11 @@ def groups_of(answers: list[tuple[str, ...]], tree: Tree) -> tuple[str, ...]:
 def load(data: Path, text: str = "title", arguments: str = "all") -> Splits:
     """Reads the splits of a folder.
 
+    Raises CorpusError if a file is missing or malformed.
+
     Args:
         text: ``title``, ``description`` or ``both``
         arguments: which parameters of programs are kept: ``all``, ``names`` (without values) or ``none``
-
-    Raises:
-        CorpusError: a file is missing or malformed
     """
     lists = {
         split: list(filter(None, map(str.strip, raw_lines(find(data, name))))) for split, name in URL_LISTS.items()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,11 +34,10 @@ def hold_out(
 ) -> tuple[list[Labelled], list[Labelled]]:
     """Draws ``size`` validation lines from the training lines; returns the rest and the drawn lines, both in order.
 
+    Raises CorpusError if a part would lack a class.
+
     Args:
         by_class: whether both parts keep the shares of the classes; False for numbers instead of classes
-
-    Raises:
-        CorpusError: a part would lack a class
     """
     from sklearn.model_selection import train_test_split
 
@@ -51,18 +50,9 @@ def hold_out(
     return [lines[index] for index in sorted(rest)], [lines[index] for index in sorted(drawn)]
 
 
-def shorten(splits: Splits, subset: int | None, limit: int | None, seed: int) -> Splits:
-    """Samples ``subset`` training lines, then ``limit`` lines of every split; None keeps all. Lines stay in order."""
-    if subset is not None:
-        splits = {**splits, "train": sample(splits["train"], subset, seed)}
-    if limit is not None:
-        splits = {split: sample(lines, limit, seed) for split, lines in splits.items()}
-    return splits
-
-
-def rewritten(splits: Splits, change: Callable[[str], str]) -> Splits:
-    """Returns the same examples with changed texts, for example in lower case."""
-    return {split: [line._replace(text=change(line.text)) for line in lines] for split, lines in splits.items()}
+def shorten(splits: Splits, limit: int | None, seed: int) -> Splits:
+    """Samples ``limit`` lines of every split; None keeps all. Lines stay in order."""
+    return splits if limit is None else {split: sample(lines, limit, seed) for split, lines in splits.items()}
 
 
 def report(splits: Splits) -> None:
@@ -78,11 +68,10 @@ def report(splits: Splits) -> None:
 def write_splits(splits: Splits, output: Path, suffix: str) -> dict[str, int]:
     """Writes all splits; returns the number of examples of each.
 
+    Raises CorpusError if a split or a text is empty; nothing is written then.
+
     Args:
         suffix: ``tsv``, or ``trees`` if the texts are trees that contain their classes
-
-    Raises:
-        CorpusError: a split or a text is empty; nothing is written then
     """
     for split, lines in splits.items():
         if not lines:

@@ -81,11 +81,10 @@ def check_tree(text: str, notation: Notation, path: Path, number: int) -> str:
 def hold_out(train: Sequence[Example], size: int, seed: int, keep: bool = False) -> tuple[list[Example], list[Example]]:
     """Draws ``size`` validation examples; returns the training examples and the drawn ones, both in order.
 
+    Raises CorpusError if a part would be empty.
+
     Args:
         keep: whether the drawn examples stay in training, too, for a final run with a fixed number of updates
-
-    Raises:
-        CorpusError: a part would be empty
     """
     if not 0 < size < len(train):
         raise CorpusError(f"{size} examples cannot be held out of {len(train)}")

@@ -44,9 +44,8 @@ class Query(NamedTuple):
 def read_examples(path: Path) -> Iterator[Query]:
     """Yields the examples of a file of SEMPRE.
 
-    Raises:
-        CorpusError: the file is missing, is not UTF-8, has no examples, or has a malformed example; the message names
-            file and line
+    Raises CorpusError if the file is missing, is not UTF-8, has no examples, or has a malformed example; the message
+    names file and line.
     """
     start, parts = 0, []
     for number, line in enumerate(raw_lines(path), 1):
@@ -92,12 +91,11 @@ def domains(data: Path) -> list[str]:
 def load(data: Path, domain: str, simplification: str = "merged", share: float = 0.2, seed: int = 1) -> Splits:
     """Reads the splits of a domain.
 
+    Raises CorpusError if a file is missing or malformed, or the share leaves a split empty.
+
     Args:
         share: share of the training file that becomes the validation split
         seed: seed of the draw
-
-    Raises:
-        CorpusError: a file is missing or malformed, or the share leaves a split empty
     """
     splits = {}
     for split in ("train", "test"):

@@ -28,9 +28,8 @@ _NOTATION = notation_named("bracket")
 def merge(tree: Tree) -> Tree:
     """Returns the form with merged calls and filters; `restore` returns the original form.
 
-    Raises:
-        SymbolTreeError: `restore` could not return the original form: a call lacks the name of its function, a filter
-            does not have one or three arguments after its base, or a label is one that only simplified forms have
+    Raises SymbolTreeError if `restore` could not return the original form: a call lacks the name of its function, a
+    filter does not have one or three arguments after its base, or a label is one that only simplified forms have.
     """
     merged = tree.fold(_merge_node)
     if restore(merged) != tree:

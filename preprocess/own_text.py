@@ -22,13 +22,12 @@ SPLITS = ("train", "valid", "test")
 def languages(folder: Path, source: str | None = None, target: str | None = None) -> Pair:
     """Returns the source and the target language of a folder, from the names of its files.
 
+    Raises CorpusError if the names of the files do not determine the languages.
+
     Args:
         folder: the folder
         source: the source language, or None: English if it is one of the two, otherwise the first by name
         target: the target language, or None
-
-    Raises:
-        CorpusError: the names of the files do not determine the languages
     """
     found = sorted(path.suffix[1:] for path in folder.glob("train.*") if path.suffix[1:])
     if source is None and target is None and len(found) == 2:
@@ -49,14 +48,13 @@ def languages(folder: Path, source: str | None = None, target: str | None = None
 def load(folder: Path, pair: Pair, subset: int | None = None, up_to: int | None = None) -> dict[str, list[Pair]]:
     """Reads the pairs of every split, untokenised.
 
+    Raises CorpusError if the two sides of a split differ in length, or a split would be empty.
+
     Args:
         folder: the folder
         pair: the source and the target language
         subset: number of first pairs of train to keep
         up_to: words of the longest source that train keeps, where words are separated by blanks
-
-    Raises:
-        CorpusError: the two sides of a split differ in length, or a split would be empty
     """
     splits = {}
     for split in SPLITS:

@@ -254,15 +254,14 @@ def _pairs(examples: Sequence[Example], notation: str) -> list[Pair]:
 def recombine(examples: Sequence[Example], count: int, kinds: Sequence[str], notation: str, seed: int) -> list[Example]:
     """Returns ``count`` new pairs with different utterances, none of them an utterance of ``examples``.
 
+    Raises CorpusError if the training set does not give so many.
+
     Args:
         examples: the training set
         count: number of pairs
         kinds: strategies, each chosen equally often; see the module
         notation: that of the logical forms
         seed: seed of all draws; the same arguments give the same pairs
-
-    Raises:
-        CorpusError: the training set does not give so many
     """
     generator = random.Random(f"recombine {seed}")
     recombiner = Recombiner(_pairs(examples, notation), generator)
@@ -295,8 +294,7 @@ def recombine(examples: Sequence[Example], count: int, kinds: Sequence[str], not
 def permute(examples: Sequence[Example], count: int, notation: str, seed: int) -> list[Example]:
     """Returns ``count`` training pairs whose forms have the children of ``and`` and ``or`` in another order.
 
-    Raises:
-        CorpusError: the training set does not have so many orders
+    Raises CorpusError if the training set does not have so many orders.
     """
     generator = random.Random(f"permute {seed}")
     handle, free = notation_named(notation), unordered_labels(notation)

@@ -35,11 +35,10 @@ def split_clitics(text: str) -> str:
 def load_imdb(data: Path, work: Path, valid: int, seed: int, workers: int = 1) -> Splits:
     """Reads the splits of IMDB as Moses tokens; ``valid`` reviews are held out of train.
 
+    Raises CorpusError if folders are missing or empty.
+
     Args:
         work: folder to extract an archive into
-
-    Raises:
-        CorpusError: folders are missing or empty
     """
     for folder in unpack(data, work):
         for root in (folder, folder / "aclImdb"):
@@ -55,12 +54,11 @@ def load_imdb(data: Path, work: Path, valid: int, seed: int, workers: int = 1) -
 def load_polarity(data: Path, work: Path, fold: int, valid: int, seed: int) -> Splits:
     """Reads the polarity dataset. A tenth of each class is the test set; ``valid`` documents are held out of the rest.
 
+    Raises CorpusError if files are missing, or a class has too few documents.
+
     Args:
         work: folder to extract an archive into
         fold: number of the tenth, from 1, in the order of the files: fold 1 has the files cv000 to cv099
-
-    Raises:
-        CorpusError: files are missing, or a class has too few documents
     """
     train, test = [], []
     for name, documents in _polarity_classes(data, work).items():

@@ -1,8 +1,7 @@
 """The Stanford Sentiment Treebank (Socher et al. 2013): bracketed trees with a class from 0 to 4 at every node.
 
 SST-5 uses the trees as they are. SST-2 maps 0 and 1 to 0, 3 and 4 to 1, leaves out sentences whose root is neutral (2),
-and marks neutral nodes of the other sentences as unlabelled, as Tai, Socher and Manning (2015) do. SST-2 is also
-distributed without trees, as lines ``sentence<TAB>0/1``.
+and marks neutral nodes of the other sentences as unlabelled, as Tai, Socher and Manning (2015) do.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from pathlib import Path
 
 from preprocess.corpora import CorpusError
 from preprocess.labelled_lines import Labelled, Splits
-from preprocess.logical_forms import raw_lines, read_columns
+from preprocess.logical_forms import raw_lines
 from tree_fairseq.errors import InputError
 from tree_fairseq.trees.bracket import read_forest, write_forest
 from tree_fairseq.trees.tree import Tree
@@ -22,7 +21,6 @@ logger = logging.getLogger(__name__)
 UNLABELLED = "-"
 FIVE = {name: name for name in "01234"}
 TWO = {"0": "0", "1": "0", "2": UNLABELLED, "3": "1", "4": "1"}
-SENTENCE_CLASSES = ("0", "1")
 
 _SPLITS = {"train": "train", "valid": "dev", "test": "test"}
 
@@ -30,11 +28,10 @@ _SPLITS = {"train": "train", "valid": "dev", "test": "test"}
 def load_trees(data: Path, classes: dict[str, str]) -> Splits:
     """Reads the splits of a folder with ``{train,dev,test}.txt``, directly or in its folder ``trees``.
 
+    Raises CorpusError if a file is missing, or a line is not a tree with these classes.
+
     Args:
         classes: new class for each of the five; sentences whose root becomes `UNLABELLED` are left out and counted
-
-    Raises:
-        CorpusError: a file is missing, or a line is not a tree with these classes
     """
     splits = {}
     for split, name in _SPLITS.items():
@@ -43,29 +40,6 @@ def load_trees(data: Path, classes: dict[str, str]) -> Splits:
         splits[split] = [Labelled(write_forest((tree,)), tree.label) for tree in trees if tree.label != UNLABELLED]
         if left := len(trees) - len(splits[split]):
             logger.info("%s: %d of %d sentences are neutral and left out", path, left, len(trees))
-    return splits
-
-
-def has_trees(data: Path) -> bool:
-    """Returns whether a folder contains the treebank."""
-    return _find(data, "train.txt").is_file()
-
-
-def load_sentences(data: Path) -> Splits:
-    """Reads the splits of a folder with ``{train,dev,test}.tsv``, whose lines are ``sentence<TAB>0/1``.
-
-    Raises:
-        CorpusError: a file is missing, a line does not have two columns, or a class is not 0 or 1
-    """
-    splits = {}
-    for split, name in _SPLITS.items():
-        path = data / f"{name}.tsv"
-        splits[split] = [Labelled(text, label) for text, label in read_columns(path, ("sentence", "class"))]
-        for number, line in enumerate(splits[split], 1):
-            if line.name not in SENTENCE_CLASSES:
-                raise CorpusError(
-                    f"{path}:{number}: the class is {line.name!r}, not one of {', '.join(SENTENCE_CLASSES)}"
-                )
     return splits
 
 

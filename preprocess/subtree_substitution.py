@@ -232,6 +232,8 @@ def substitute(
 ) -> list[Example]:
     """Returns ``count`` new pairs with different utterances, none of them an utterance of ``examples``.
 
+    Raises CorpusError if the training set does not give so many.
+
     Args:
         examples: the training set
         parses: the parse of each utterance
@@ -240,9 +242,6 @@ def substitute(
         labels: constituents of these labels are exchanged
         longest: bound of the words of a new utterance; None is the longest of ``examples``
         seed: seed of all draws; the same arguments give the same pairs
-
-    Raises:
-        CorpusError: the training set does not give so many
     """
     pairs = [Parsed(parse, notation.read(example.target)) for example, parse in zip(examples, parses)]
     longest = max(len(pair.words) for pair in pairs) if longest is None else longest
@@ -270,9 +269,8 @@ def substitute(
 def read_parses(path: Path, sentences: Sequence[str]) -> list[Tree]:
     """Reads the parses of sentences, one a line.
 
-    Raises:
-        CorpusError: their number or a parse's words are not those of the sentences; names file and line
-        TreeFormatError: a line is not made of trees
+    Raises CorpusError if their number or a parse's words are not those of the sentences; names file and line and
+    TreeFormatError if a line is not made of trees.
     """
     forests = [read_forest(line, path=path, line_number=number) for number, line in enumerate(read_lines(path), 1)]
     if len(forests) != len(sentences):

@@ -204,8 +204,7 @@ def _configurations(model: dict) -> list[dict]:
 def evaluate(models: Path, trees: Sequence[Tree]) -> float:
     """Returns the labelled F1 of a real pipeline, with its tagger, on the words of ``trees``.
 
-    Raises:
-        ValueError: a parse has no tags or other words
+    Raises ValueError if a parse has no tags or other words.
     """
     import stanza
 

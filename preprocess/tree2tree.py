@@ -26,8 +26,7 @@ SPLITS = ("train", "valid", "test")
 def tree_of(value: Any) -> Tree:
     """Converts a JSON object to a tree.
 
-    Raises:
-        CorpusError: a node is not an object with a label and a list of children
+    Raises CorpusError if a node is not an object with a label and a list of children.
     """
     nodes, stack = [], [value]
     while stack:
@@ -49,8 +48,7 @@ def tree_of(value: Any) -> Tree:
 def read_programs(path: Path) -> Iterator[Pair]:
     """Yields the programs of one file, both sides as bracketed lines.
 
-    Raises:
-        CorpusError: the file is missing or does not have the published form
+    Raises CorpusError if the file is missing or does not have the published form.
     """
     bracket = notation_named("bracket")
     for number, program in enumerate(read_json_list(path), 1):

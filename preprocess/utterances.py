@@ -34,8 +34,7 @@ CORPORA = {"geo": Corpus("bracket", 100), "atis": Corpus("bracket", 400), "jobs"
 def read_examples(path: Path, notation: str) -> list[Example]:
     """Reads the examples of one file.
 
-    Raises:
-        CorpusError: a line does not have two columns, a column is empty, or a logical form cannot be read
+    Raises CorpusError if a line does not have two columns, a column is empty, or a logical form cannot be read.
     """
     reader = notation_named(notation)
     return [
@@ -47,14 +46,13 @@ def read_examples(path: Path, notation: str) -> list[Example]:
 def load(data: Path, notation: str, valid: int, seed: int = 1, keep_valid: bool = False) -> Splits:
     """Reads the splits of a folder.
 
+    Raises CorpusError if a file is missing or malformed.
+
     Args:
         notation: notation of the logical forms
         valid: number of validation examples if they are drawn from training
         seed: seed of that draw
         keep_valid: whether the validation examples are part of training, too
-
-    Raises:
-        CorpusError: a file is missing or malformed
     """
     paths = {name: data / f"{name}.txt" for name in ("train", "dev", "test")}
     there = {name for name, path in paths.items() if path.is_file()}

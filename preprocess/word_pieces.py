@@ -25,8 +25,7 @@ from tree_fairseq.support.python_versions import zip_equal
 def pieces_of_lines(path: Path, pieces: PretrainedPieces) -> Iterator[str]:
     """Yields the pieces of each line of a file.
 
-    Raises:
-        CorpusError: the file is missing or not UTF-8, or a line has no pieces; the message names file and line
+    Raises CorpusError if the file is missing or not UTF-8, or a line has no pieces; the message names file and line.
     """
     for number, line in enumerate(raw_lines(path), 1):
         cut = pieces.encode(line)

@@ -33,8 +33,7 @@ step "$DATA_BIN" fairseq-preprocess -s en -t zh --trainpref "$BPE/train" --valid
     --testpref "$BPE/test,$BPE/test1" --destdir "$DATA_BIN" --workers "$WORKERS"
 
 step "$RUN/checkpoints/checkpoint_last.pt" fairseq-train "$DATA_BIN" --user-dir "$ROOT/tree_fairseq" \
-    --task translation -s en -t zh \
-    --arch "$ARCH" --encoder-layers 6 "${MODEL[@]}" --share-decoder-input-output-embed \
+    --task translation -s en -t zh --arch "$ARCH" --encoder-layers 6 "${MODEL[@]}" --share-decoder-input-output-embed \
     --optimizer adam --adam-betas '(0.9, 0.98)' --clip-norm 0 --weight-decay 1e-4 \
     --lr 5e-4 --lr-scheduler inverse_sqrt --warmup-updates 4000 --dropout 0.3 \
     --criterion label_smoothed_cross_entropy --label-smoothing 0.1 \

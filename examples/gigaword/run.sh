@@ -50,5 +50,4 @@ step "$RUN/generate-test.txt" fairseq-generate "$DATA_BIN" --user-dir "$ROOT/tre
     --max-len-b 32 --max-tokens 8192 --required-batch-size-multiple 1 --remove-bpe --results-path "$RUN"
 step "$RUN/score.json" tree-fairseq score rouge --run "$RUN" --references "$WORDS" --target-lang title \
     --primary rouge1 --checkpoint "$RUN/checkpoints/checkpoint_best.pt" \
-    --describe recipe=gigaword arch="$ARCH" seed="$SEED" \
-    --result "$OUT/result.json"
+    --describe recipe=gigaword arch="$ARCH" seed="$SEED" --result "$OUT/result.json"

@@ -74,8 +74,7 @@ step "$RUN/checkpoints/checkpoint_last.pt" fairseq-train "$DATA_BIN" --user-dir 
     --task tree_sentence_classification \
     --max-source-positions "$POSITIONS" --arch "$ARCH" "${MODEL[@]}" --optimizer adam "${OPTIMIZER[@]}" --clip-norm 1 \
     --weight-decay 0.01 --criterion "tree_$SCORING" --batch-size $((BATCH / GPUS)) --update-freq 1 \
-    --max-tokens "$TOKENS" \
-    --required-batch-size-multiple 1 "${LIMITS[@]}" --best-checkpoint-metric "$SELECT" \
+    --max-tokens "$TOKENS" --required-batch-size-multiple 1 "${LIMITS[@]}" --best-checkpoint-metric "$SELECT" \
     --maximize-best-checkpoint-metric \
     --save-dir "$RUN/checkpoints" "${KEEP[@]}" --no-progress-bar --log-interval 100 --log-file "$RUN/train.log" \
     --seed "$SEED" "${TOY_FLAGS[@]}" "${TRAIN_FLAGS[@]}"

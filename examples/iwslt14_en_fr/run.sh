@@ -37,8 +37,7 @@ step "$DATA_BIN" fairseq-preprocess -s en -t fr --trainpref "$BPE/train" --valid
     --testpref "$BPE/test" --destdir "$DATA_BIN" --workers "$WORKERS"
 
 step "$RUN/checkpoints/checkpoint_last.pt" fairseq-train "$DATA_BIN" --user-dir "$ROOT/tree_fairseq" \
-    --task translation -s en -t fr \
-    --arch "$ARCH" --encoder-layers 6 "${MODEL[@]}" --share-decoder-input-output-embed \
+    --task translation -s en -t fr --arch "$ARCH" --encoder-layers 6 "${MODEL[@]}" --share-decoder-input-output-embed \
     --optimizer adam --adam-betas '(0.9, 0.98)' --clip-norm 0 --weight-decay 1e-4 --lr-scheduler inverse_sqrt \
     --warmup-updates 4000 --criterion label_smoothed_cross_entropy --label-smoothing 0.1 \
     --max-tokens $((4096 / GPUS)) --update-freq 1 --required-batch-size-multiple 1 --max-update 60000 \
@@ -47,8 +46,7 @@ step "$RUN/checkpoints/checkpoint_last.pt" fairseq-train "$DATA_BIN" --user-dir 
 
 step "$RUN/generate-test.txt" fairseq-generate "$DATA_BIN" --user-dir "$ROOT/tree_fairseq" --task translation \
     -s en -t fr --path "$RUN/checkpoints/checkpoint_best.pt" --gen-subset test --beam 10 --lenpen 0.2 \
-    --max-tokens 4096 \
-    --required-batch-size-multiple 1 --remove-bpe --results-path "$RUN"
+    --max-tokens 4096 --required-batch-size-multiple 1 --remove-bpe --results-path "$RUN"
 step "$RUN/score.json" tree-fairseq score bleu --run "$RUN" --words "$WORDS" --source-lang en --target-lang fr \
     --lowercase --primary tokenized_bleu --length-bounds 10 20 30 40 50 \
     --checkpoint "$RUN/checkpoints/checkpoint_best.pt" --describe recipe=iwslt14_en_fr arch="$ARCH" seed="$SEED" \

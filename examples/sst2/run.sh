@@ -8,26 +8,17 @@
 #   --arch A          tree_transformer_classifier_tiny where not given; tree_lstm_classifier_tiny reads trees, too, and
 #                     transformer_classifier_tiny and lstm_classifier_tiny read the words alone
 #   --seed N          of training, 1 where not given
-#   --parser P        stanza where not given; right-branching, balanced, random or flat trees are controls
-#   --parser-dir DIR  folder of Stanza's model, where it is not to be downloaded
 #   --workers N       processes for preparing and parsing, all cores where not given
 #   --toy             tiny sizes and made-up data, to see that everything runs
 #   --dry-run         print the commands, run none
-: "${ARCH:=tree_transformer_classifier_tiny}" "${SEED:=1}" "${PARSER:=stanza}" "${PARSER_DIR:=}"
+: "${ARCH:=tree_transformer_classifier_tiny}" "${SEED:=1}"
 . "$(dirname "$0")/../lib/recipe.sh"; recipe "$@"
 fill_data sst2 sst2
-[[ ! $TOY ]] || PARSER=right-branching
-TEXT=$OUT/text DATA_BIN=$OUT/data-bin$(named PARSER) RUN=$OUT/runs/$ARCH$(named PARSER)-seed$SEED$FLAGS_NAME
-
-READING=(--input-format trees)
-if [[ -f $DATA/train.tsv ]]; then # sentences without trees, which is another task
-    READING=(--input-format tsv --tree-parser "$PARSER" --tree-lang en --parse-cache "$OUT/parse-cache"
-        ${PARSER_DIR:+--parser-dir "$PARSER_DIR"})
-fi
+TEXT=$OUT/text DATA_BIN=$OUT/data-bin RUN=$OUT/runs/$ARCH-seed$SEED$FLAGS_NAME
 
 # The trees of SST-5 without neutral sentences; words that occur once are unknown
 step "$TEXT" python -m preprocess.classification sst2 --data "$DATA" --output "$TEXT" ${TOY:+--limit 120}
-step "$DATA_BIN" fairseq-preprocess --user-dir "$ROOT/tree_fairseq" --task tree_classification "${READING[@]}" \
+step "$DATA_BIN" fairseq-preprocess --user-dir "$ROOT/tree_fairseq" --task tree_classification --input-format trees \
     --trainpref "$TEXT/train" --validpref "$TEXT/valid" --testpref "$TEXT/test" --destdir "$DATA_BIN" \
     --thresholdsrc 2 --workers "$WORKERS"
 

@@ -38,11 +38,6 @@ def arguments_parser() -> argparse.ArgumentParser:
         type=Path,
         help="with --setting rebuild: folder of validation_For.json and test_For.json, which become valid and test",
     )
-    programs.add_argument(
-        "--keep-duplicates",
-        action="store_true",
-        help="let programs occur more than once and in several splits, as in the published sets",
-    )
 
     scripts = commands.add_parser("coffeescript", parents=[shared], help="CoffeeScript to JavaScript, or back")
     scripts.add_argument("--setting", choices=sorted(coffeescript.SETTINGS), required=True)
@@ -72,9 +67,7 @@ def main(arguments: list[str] | None = None) -> int:
         if options.command == "for2lam":
             if options.data is not None and options.setting != "rebuild":
                 parser.error("--data needs --setting rebuild, whose programs alone are published")
-            splits = for2lam.data_set(
-                options.setting, sizes, options.seed, options.workers, options.data, options.keep_duplicates
-            )
+            splits = for2lam.data_set(options.setting, sizes, options.seed, options.workers, options.data)
             suffixes = for2lam.SUFFIXES
         else:
             if options.toy:

@@ -76,12 +76,11 @@ def draw(name: str, seed: int, easy: bool, number: int) -> list[Source]:
 def translated(drawn: Iterable[list[Source]], compiler: JavaScriptCompiler | None) -> Iterator[list[Program]]:
     """Yields the lines of the programs and of their translations, chunk by chunk.
 
+    Raises NodeError if the compiler fails.
+
     Args:
         drawn: programs, which must be easy if ``compiler`` is None
         compiler: translates the programs
-
-    Raises:
-        NodeError: the compiler fails
     """
     bracket = notation_named("bracket")
     for chunk in drawn:
@@ -101,20 +100,18 @@ def data_set(
 ) -> dict[str, list[Program]]:
     """Returns the programs of all splits.
 
+    Raises CorpusError if the setting has too few different programs and NodeError if the compiler fails.
+
     Args:
         name: name of the setting
         sizes: number of programs of each split
         seed: seed of all draws
         compiler: translates the programs; None draws only programs that can be translated without it
         workers: number of processes that draw; the result does not depend on it
-
-    Raises:
-        CorpusError: the setting has too few different programs
-        NodeError: the compiler fails
     """
     drawn = chunks(partial(draw, name, seed, compiler is None), workers)
     try:
-        return fill(sizes, translated(drawn, compiler), set())
+        return fill(sizes, translated(drawn, compiler))
     finally:
         drawn.close()
 
@@ -124,9 +121,7 @@ def compiled_data_set(
 ) -> dict[str, list[Program]]:
     """Returns the programs of all splits like ``data_set``, with the compiler of ``folder``.
 
-    Raises:
-        CorpusError: the setting has too few different programs
-        NodeError: Node is not installed or fails
+    Raises CorpusError if the setting has too few different programs and NodeError if Node is not installed or fails.
     """
     with JavaScriptCompiler(folder, call_arguments) as compiler:
         return data_set(name, sizes, seed, compiler, workers)

@@ -82,13 +82,10 @@ def draw(name: str, seed: int, number: int) -> list[Program]:
     return programs
 
 
-def published(folder: Path, sizes: Mapping[str, int], keep_duplicates: bool) -> dict[str, list[Program]]:
+def published(folder: Path, sizes: Mapping[str, int]) -> dict[str, list[Program]]:
     """Returns the first programs of the published validation and test set, at most ``sizes`` of each.
 
-    Unless duplicates are kept, no program occurs twice in the two sets.
-
-    Raises:
-        CorpusError: a file is missing or malformed
+    No program occurs twice in the two sets. Raises CorpusError if a file is missing or malformed.
     """
     seen: set[str] = set()
     splits: dict[str, list[Program]] = {}
@@ -98,21 +95,18 @@ def published(folder: Path, sizes: Mapping[str, int], keep_duplicates: bool) -> 
             if len(splits[split]) == sizes[split]:
                 break
             written = lines(program, REBUILD)
-            if keep_duplicates or written[0] not in seen:
+            if written[0] not in seen:
                 seen.add(written[0])
                 splits[split].append(written)
     return splits
 
 
 def data_set(
-    name: str,
-    sizes: Mapping[str, int],
-    seed: int,
-    workers: int = 1,
-    folder: Path | None = None,
-    keep_duplicates: bool = False,
+    name: str, sizes: Mapping[str, int], seed: int, workers: int = 1, folder: Path | None = None
 ) -> dict[str, list[Program]]:
     """Returns the programs of all splits.
+
+    Raises CorpusError if the published files are malformed, or the setting has too few different programs.
 
     Args:
         name: name of the setting
@@ -120,14 +114,10 @@ def data_set(
         seed: seed of all draws
         workers: number of processes that draw; the result does not depend on it
         folder: folder of the published validation and test set, which replace drawn ones
-        keep_duplicates: whether programs may occur more than once and in several splits, as in the published sets
-
-    Raises:
-        CorpusError: the published files are malformed, or the setting has too few different programs
     """
-    given = published(folder, sizes, keep_duplicates) if folder is not None else None
+    given = published(folder, sizes) if folder is not None else None
     drawn = chunks(partial(draw, name, seed), workers)
     try:
-        return fill({split: sizes[split] for split in SPLITS}, drawn, None if keep_duplicates else set(), given)
+        return fill({split: sizes[split] for split in SPLITS}, drawn, given)
     finally:
         drawn.close()

@@ -73,8 +73,7 @@ REBUILD = Dialect(
 def read_published(path: Path) -> list[Tree]:
     """Reads the programs of a published JSON file, which is a list of programs.
 
-    Raises:
-        CorpusError: the file is missing or malformed, or one of its elements is not a FOR program
+    Raises CorpusError if the file is missing or malformed, or one of its elements is not a FOR program.
     """
     notation = notation_named("json")
     programs = []
@@ -90,11 +89,7 @@ def read_published(path: Path) -> list[Tree]:
 
 
 def check_program(program: Tree) -> None:
-    """Checks that a tree is a FOR program.
-
-    Raises:
-        ValueError: a node has an unknown tag or the wrong children
-    """
+    """Checks that a tree is a FOR program. Raises ValueError if a node has an unknown tag or the wrong children."""
     stack = [(program, "S")]
     while stack:
         node, kind = stack.pop()

@@ -32,8 +32,7 @@ def default_modules() -> Path:
 def fetch_modules(folder: Path) -> None:
     """Downloads the npm packages into ``folder`` unless they exist there.
 
-    Raises:
-        NodeError: npm is not installed or fails, or the folder contains another package
+    Raises NodeError if npm is not installed or fails, or the folder contains another package.
     """
     # npm writes this file last.
     if (folder / "node_modules" / ".package-lock.json").exists() and _is_ours(folder):
@@ -57,12 +56,11 @@ def fetch_modules(folder: Path) -> None:
 class JavaScriptCompiler:
     """A context manager with a Node process that translates programs.
 
+    Raises NodeError if Node or npm is not installed, or the packages cannot be downloaded.
+
     Args:
         folder: folder for the npm packages, which are downloaded if they are missing
         call_arguments: keep the arguments of calls and the names of methods, which the published trees do not have
-
-    Raises:
-        NodeError: Node or npm is not installed, or the packages cannot be downloaded
     """
 
     def __init__(self, folder: Path, call_arguments: bool = False):
@@ -89,11 +87,10 @@ class JavaScriptCompiler:
     def translate(self, programs: Sequence[str]) -> list[tuple[str, str]]:
         """Returns the bracketed tree and the tokens of the translation of each program.
 
+        Raises NodeError if Node fails, or a program is not valid CoffeeScript.
+
         Args:
             programs: texts of CoffeeScript files
-
-        Raises:
-            NodeError: Node fails, or a program is not valid CoffeeScript
         """
         try:
             self._process.stdin.write(json.dumps(list(programs)) + "\n")

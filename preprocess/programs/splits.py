@@ -44,27 +44,21 @@ def chunks(draw: Callable[[int], list[Program]], workers: int) -> Iterator[list[
 
 
 def fill(
-    sizes: Mapping[str, int],
-    drawn: Iterable[list[Program]],
-    seen: set[str] | None,
-    given: Mapping[str, list[Program]] | None = None,
+    sizes: Mapping[str, int], drawn: Iterable[list[Program]], given: Mapping[str, list[Program]] | None = None
 ) -> dict[str, list[Program]]:
     """Returns the programs of every split.
+
+    Raises CorpusError if ``drawn`` has too few different programs.
 
     Args:
         sizes: number of programs of each split
         drawn: chunks of programs, without end
-        seen: trees of either language that must not occur again; None allows duplicates
         given: the programs of splits that are not drawn; their number may differ from ``sizes``
-
-    Raises:
-        CorpusError: ``drawn`` has too few different programs
     """
     given = given or {}
     splits = {split: list(given.get(split, ())) for split in SPLITS}
     missing = [split for split in SPLITS if split not in given and sizes[split] > 0]
-    if seen is not None:
-        seen.update(tree for programs in splits.values() for program in programs for tree in program[:2])
+    seen = {tree for programs in splits.values() for program in programs for tree in program[:2]}
     programs = _distinct(drawn, seen)
     for split in missing:
         while len(splits[split]) < sizes[split]:
@@ -91,16 +85,15 @@ def write_splits(output: Path, suffixes: Sequence[str], splits: Mapping[str, lis
         print(f"{output / split}: {len(programs)} programs, mean number of words without brackets {', '.join(means)}")
 
 
-def _distinct(drawn: Iterable[list[Program]], seen: set[str] | None) -> Iterator[Program]:
+def _distinct(drawn: Iterable[list[Program]], seen: set[str]) -> Iterator[Program]:
     """Yields the programs that are not in ``seen``; ends after ``PATIENCE`` chunks without one."""
     fruitless = 0
     for chunk in drawn:
         fruitless += 1
         for program in chunk:
-            if seen is not None:
-                if program[0] in seen or program[1] in seen:
-                    continue
-                seen.update(program[:2])
+            if program[0] in seen or program[1] in seen:
+                continue
+            seen.update(program[:2])
             fruitless = 0
             yield program
         if fruitless == PATIENCE:

@@ -62,19 +62,14 @@ def _text(program: Tree, templates: dict[str, tuple[int | str, ...]], right_sequ
 
 
 def read_for(text: str, dialect: Dialect) -> Tree:
-    """Reads a FOR program: the inverse of ``for_text``.
-
-    Raises:
-        NotationError: the text is not a FOR program
-    """
+    """Reads a FOR program: the inverse of ``for_text``. Raises NotationError if the text is not a FOR program."""
     return _ProgramReader(text, dialect.right_sequences).read("statements")
 
 
 def read_lambda(text: str) -> Tree:
     """Reads a LAMBDA program: the inverse of ``lambda_text``.
 
-    Raises:
-        NotationError: the text is not a LAMBDA program
+    Raises NotationError if the text is not a LAMBDA program.
     """
     return _ProgramReader(text, False).read("term")
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from preprocess.agreement import main
 from preprocess.agreement_linzen import form_number, load_table
-from preprocess.agreement_subjects import NOUNS, agreements, verb_number
+from preprocess.agreement_subjects import agreements, verb_number
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.bracket import read_forest
 
@@ -87,10 +87,6 @@ KEYS = "(NP (NP (DT the) (NNS keys)) (PP (TO to) (NP (DT the) (NN cabinet))))"
 def test_verbs_whose_subjects_precede_them(tree, expected):
     assert found(tree) == expected
     assert found(f"(ROOT {tree})") == expected
-
-
-def test_names_where_they_are_asked_for():
-    assert found("(S (NP (NNP Emma)) (VP (VBZ sleeps)))", subjects=NOUNS) == [("Emma", "Emma", "singular", 0)]
 
 
 def test_every_tree_of_a_line():
@@ -193,7 +189,7 @@ def test_sources_are_pooled_and_sampled(toy_agreement, tmp_path):
     assert prepare(toy_agreement, tmp_path / "out", "--training", toy_agreement, tmp_path / "more") == 0
     assert len(rows(tmp_path / "out", "train")) == 61 and ("the birds", "plural") in rows(tmp_path / "out", "train")
     assert len(rows(tmp_path / "out", "valid")) == 12
-    assert prepare(toy_agreement, tmp_path / "out", "--subset", 9, "--limit", 5) == 0
+    assert prepare(toy_agreement, tmp_path / "out", "--limit", 5) == 0
     assert [len(rows(tmp_path / "out", split)) for split in ("train", "valid", "test")] == [5, 5, 5]
 
 

@@ -11,7 +11,7 @@ import pytest
 from preprocess import toy_corpus
 from preprocess.classification import ABOUT, main
 from preprocess.corpora import CorpusError
-from preprocess.labelled_lines import Labelled, hold_out, shorten, write_splits
+from preprocess.labelled_lines import Labelled, hold_out, write_splits
 from tree_fairseq.classification.examples import take_class_census
 from tree_fairseq.trees.bracket import read_forest
 
@@ -67,15 +67,10 @@ def test_splits_are_what_preprocessing_reads(raw, tmp_path, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_subset_limit_and_lowercase(raw, tmp_path, name):
-    suffix = SUFFIX.get(name, "tsv")
-    assert prepare(name, raw / name, tmp_path, "--subset", "7") == 0
-    assert len(lines(tmp_path / f"train.{suffix}")) == 7 < len(lines(tmp_path / f"test.{suffix}"))
-    assert prepare(name, raw / name, tmp_path, "--limit", "3", "--lowercase") == 0
+def test_every_split_may_be_a_sample(raw, tmp_path, name):
+    assert prepare(name, raw / name, tmp_path, "--limit", "3") == 0
     for split in ("train", "valid", "test"):
-        text = (tmp_path / f"{split}.{suffix}").read_text()
-        assert len(text.splitlines()) == 3
-        assert name in ("sst5", "sst2") or text == text.lower()  # their toys have brackets as -LRB-
+        assert len(lines(tmp_path / f"{split}.{SUFFIX.get(name, 'tsv')}")) == 3
 
 
 # --- Stanford Sentiment Treebank -------------------------------------------------------------------------------------
@@ -112,13 +107,6 @@ def test_two_classes_leave_neutral_ones_out(treebank, tmp_path, caplog):
     assert caplog.text.count("1 of 4 sentences are neutral and left out") == 3
 
 
-def test_sentences_without_trees(tmp_path):
-    for name in ("train", "dev", "test"):
-        write(tmp_path / "data" / f"{name}.tsv", "a fine film\t1", "a bad one\t0")
-    assert prepare("sst2", tmp_path / "data", tmp_path / "out") == 0
-    assert rows(tmp_path / "out") == [("a fine film", "1"), ("a bad one", "0")]
-
-
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -132,16 +120,6 @@ def test_sentences_without_trees(tmp_path):
 def test_lines_that_are_no_trees_of_classes(treebank, tmp_path, capsys, line, message):
     write(treebank / "trees" / "train.txt", line)
     assert prepare("sst5", treebank, tmp_path / "out") == 1
-    assert message in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [("fine\t2", "train.tsv:1: the class is '2'"), ("fine", "train.tsv:1: 0 tabs"), ("\t1", "the sentence is empty")],
-)
-def test_lines_that_are_no_sentences_with_classes(tmp_path, capsys, line, message):
-    write(tmp_path / "data" / "train.tsv", line)
-    assert prepare("sst2", tmp_path / "data", tmp_path / "out") == 1
     assert message in capsys.readouterr().err
 
 
@@ -226,7 +204,7 @@ def test_reviews_lose_their_markup(tmp_path):
         ("imdb", lambda data: data.mkdir(), (), "neither train/pos"),
         ("imdb", lambda data: write(data / "train" / "pos" / "0_9.txt", "x"), (), "holds no *.txt"),
         ("sst5", lambda data: data.mkdir(), (), "train.txt is missing"),
-        ("sst2", lambda data: data.mkdir(), (), "train.tsv is missing"),
+        ("sst2", lambda data: data.mkdir(), (), "train.txt is missing"),
     ],
 )
 def test_folders_that_hold_something_else(tmp_path, capsys, name, make, flags, message):
@@ -245,12 +223,6 @@ def test_held_out_lines_keep_the_shares_of_classes():
     assert sorted([*train, *valid], key=lambda line: int(line.text)) == examples
     assert Counter(line.name for line in valid) == {"a": 6, "b": 2}
     assert hold_out(examples, 8, 1)[1] == valid != hold_out(examples, 8, 2)[1]
-
-
-def test_smaller_subsets_are_parts_of_larger_ones():
-    splits = {"train": [Labelled(str(number), "a") for number in range(30)], "test": []}
-    small, large = (shorten(splits, size, None, 1)["train"] for size in (5, 10))
-    assert set(small) < set(large) and len(large) == 10
 
 
 def test_groups_stand_beside_their_split(tmp_path):
