@@ -180,13 +180,7 @@ def test_half_precision_keeps_the_gradients_of_frequent_distances():
 @pytest.mark.parametrize(
     "arch, flags, message",
     [
-        (BASELINE, ("--max-distance", "0"), "--max-distance 0"),
         (BASELINE, ("--distance-bias", "none"), "is fairseq's transformer"),
-        (
-            BASELINE,
-            ("--distance-bias", "none", "--ancestor-bias", "label", "--max-distance", "-1"),
-            "--max-distance -1",
-        ),
         (
             "source_encoder_transformer_tiny",
             ("--source-encoder", "tree_lstm", "--distance-bias", "linear"),

@@ -20,7 +20,7 @@ from fairseq.modules import MultiheadAttention
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tree_fairseq.errors import InputError, MissingTreesError
+from tree_fairseq.errors import MissingTreesError
 from tree_fairseq.nn.distances import BiasRows, leaf_relations, linear_distances, symbol_distances
 from tree_fairseq.nn.shared_memory import dropout_of_weights, join_heads, split_heads
 from tree_fairseq.nn.stock_weights import built_in_place
@@ -55,16 +55,9 @@ _TABLES = {
 
 
 def bias_tables(config: Any) -> tuple[str, ...]:
-    """The tables that the options ask for, by the names of :class:`BiasRows`; none for configurations without them.
-
-    Raises:
-        InputError: the options of the bias do not fit together
-    """
+    """The tables that the options ask for, by the names of :class:`BiasRows`; none for configurations without them."""
     chosen = {name: str(getattr(config, name, None) or "none") for name in _TABLES}
-    tables = tuple(table for name, value in chosen.items() for table in _TABLES[name][value])
-    if tables and config.max_distance < 1:
-        raise InputError(f"--max-distance {config.max_distance}: a bias needs distances", hint="Give 1 or more.")
-    return tables
+    return tuple(table for name, value in chosen.items() for table in _TABLES[name][value])
 
 
 def flags_of_tables(config: Any) -> str:
@@ -79,9 +72,9 @@ def tree_tables(config: Any) -> tuple[str, ...]:
 
 
 class DistanceBias(nn.Module):
-    """The tables of one self-attention, ``[rows, H]`` each; the ``given`` rows are those of the batch.
+    """The tables of one self-attention, ``[rows, H]`` each.
 
-    A configuration with a table of labels has ``num_labels``.
+    :func:`give_rows` sets ``given``, the rows of a batch. A configuration with a table of labels has ``num_labels``.
     """
 
     def __init__(self, num_heads: int, config: DistanceBiasConfig):
@@ -115,7 +108,9 @@ def _looked_up(rows: Tensor, table: Tensor) -> Tensor:
     # A row occurs thousands of times in a batch, so its gradient is a sum that half precision cannot hold.
     exact = table.to(torch.promote_types(table.dtype, torch.float32))
     found = functional.embedding(rows, exact)
-    return _by_diagonals(found.t()).unsqueeze(0) if rows.dim() == 1 else found.permute(0, 3, 1, 2)
+    if rows.dim() == 1:
+        return _by_diagonals(found.t()).unsqueeze(0)  # 2 N - 1 x H -> 1 x H x N x N
+    return found.permute(0, 3, 1, 2)  # B x N x N x H -> B x H x N x N
 
 
 def _by_diagonals(diagonals: Tensor) -> Tensor:
@@ -178,10 +173,9 @@ class DistanceBiasedEncoder(TransformerEncoderBase):
         tree_rows: Optional[dict[str, Tensor]] = None,
         **kwargs: Any,
     ) -> dict[str, list]:
-        """fairseq's forward pass.
+        """fairseq's forward pass, with the constituency trees or the symbol trees of the source for the bias.
 
-        The bias reads the constituency trees or the symbol trees of the source; or what it needs of them is known,
-        ``tree_rows`` as of :func:`tree_fairseq.nn.distances.leaf_relations`.
+        ``tree_rows``, as :func:`tree_fairseq.nn.distances.leaf_relations` returns them, replace the trees.
         """
         if tree_tables(self.cfg) and tree_rows is None:
             tree_rows = self._measured(src_tokens, source_spans, source_symbol_tree)

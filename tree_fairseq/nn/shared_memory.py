@@ -58,13 +58,12 @@ def dropout_of_weights(module: FairseqDropout) -> float:
 
 def split_heads(states: Tensor, heads: int) -> Tensor:
     """``[N, B, D]`` to ``[B, H, N, D / H]``."""
-    length, batch, width = states.shape
-    return states.view(length, batch, heads, width // heads).permute(1, 2, 0, 3)
+    return states.unflatten(2, (heads, -1)).permute(1, 2, 0, 3)  # N x B x H x D/H -> B x H x N x D/H
 
 
 def join_heads(states: Tensor) -> Tensor:
     """``[B, H, N, D / H]`` to ``[N, B, D]``."""
-    return states.permute(2, 0, 1, 3).flatten(2)
+    return states.permute(2, 0, 1, 3).flatten(2)  # B x H x N x D/H -> N x B x H x D/H -> N x B x D
 
 
 @dataclass(frozen=True)
@@ -105,11 +104,11 @@ class PackedRows:
 
     def split(self, states: Tensor, heads: int) -> Tensor:
         """Splits states of layers, ``[n, 1, D]``, into heads, ``[B, H, M, D / H]``."""
-        return self.pad(states.squeeze(1)).unflatten(2, (heads, -1)).transpose(1, 2)
+        return self.pad(states.squeeze(1)).unflatten(2, (heads, -1)).transpose(1, 2)  # B x M x D -> B x H x M x D/H
 
     def join(self, states: Tensor) -> Tensor:
         """Joins heads ``[B, H, M, D / H]`` to ``[n, 1, D]``."""
-        return self.pack(states.transpose(1, 2).flatten(2)).unsqueeze(1)
+        return self.pack(states.transpose(1, 2).flatten(2)).unsqueeze(1)  # B x M x D -> n x 1 x D
 
 
 @dataclass(frozen=True)
@@ -221,7 +220,7 @@ class SharedMemoryAttention(MultiheadAttention):
         if isinstance(key, ProjectedMemory):
             return self._without_weights(query, key, key_padding_mask), None
         state = {} if incremental_state is None else incremental_state
-        if "prev_key" not in self._get_input_buffer(state):
+        if "prev_key" not in self._get_input_buffer(state):  # the first step of a decoding, or training
             memory = self.project(key, key_padding_mask)
             # fairseq would set the number of beams, but looks for a method that its models do not have.
             sentences, self.beam_size = read_together(key_padding_mask.order, len(memory.keys))
@@ -244,21 +243,22 @@ class SharedMemoryAttention(MultiheadAttention):
 
     def _without_weights(self, query: Tensor, memory: ProjectedMemory, nodes: Optional[PackedRows] = None) -> Tensor:
         """Attends without keeping the weights, T times S a head; all beams of a sentence read its memory at once."""
-        length, rows, _ = query.shape
-        sentences = len(memory.keys)
-        projected = self.q_proj(query)
+        (length, rows, _), sentences = query.shape, len(memory.keys)
+        queries = self.q_proj(query)
         if nodes is not None:
-            return self.out_proj(nodes.join(self._attended(nodes.split(projected, self.num_heads), memory)))
-        projected = projected.view(length, sentences, rows // sentences, self.num_heads, self.head_dim)
-        # B x H x K * T x D / H
-        output = self._attended(projected.permute(1, 3, 2, 0, 4).flatten(2, 3), memory)
-        output = output.unflatten(2, (-1, length)).permute(3, 0, 2, 1, 4)  # T x B x K x H x D / H
-        return self.out_proj(output.reshape(query.shape))
+            queries = nodes.split(queries, self.num_heads)  # n x 1 x D -> B x H x M x D/H
+        else:
+            queries = queries.view(length, sentences, rows // sentences, self.num_heads, self.head_dim)
+            queries = queries.permute(1, 3, 2, 0, 4).flatten(2, 3)  # T x B x K x H x D/H -> B x H x K * T x D/H
 
-    def _attended(self, queries: Tensor, memory: ProjectedMemory) -> Tensor:
         keys, values, mask = memory.read_parts
         dropout = dropout_of_weights(self.dropout_module)
-        return functional.scaled_dot_product_attention(queries, keys, values, mask.to(queries.dtype), dropout)
+        attended = functional.scaled_dot_product_attention(queries, keys, values, mask.to(queries.dtype), dropout)
+
+        if nodes is not None:
+            return self.out_proj(nodes.join(attended))  # B x H x M x D/H -> n x 1 x D
+        attended = attended.unflatten(2, (-1, length)).permute(3, 0, 2, 1, 4)  # -> T x B x K x H x D/H
+        return self.out_proj(attended.reshape(query.shape))  # -> T x R x D
 
 
 class StatesAttention(SharedMemoryAttention):

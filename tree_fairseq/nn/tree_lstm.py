@@ -156,7 +156,10 @@ def level_sizes(parents: np.ndarray, branches: np.ndarray, mask: np.ndarray, deg
 
 
 def level_widths(parents: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """Counts the nodes of each level in the tree that has the most there, ``[L]`` int64; arguments as above."""
+    """Counts the nodes of each level in the tree that has most of them, ``[L]`` int64.
+
+    Parents and mask ``[B, N]`` are those of :meth:`TreeLSTM.forward`.
+    """
     depths, batch = _depths(parents), len(parents)
     counts = np.bincount((depths * batch + np.arange(batch)[:, None])[mask])
     return np.pad(counts, (0, -len(counts) % batch)).reshape(-1, batch).max(axis=1, initial=0)
