@@ -62,7 +62,7 @@ def bytes_needed(plan: PreprocessPlan, inputs: Inputs) -> int:
 
 def bytes_of_trees(size: int, is_bracketed: bool) -> int:
     """Returns about how many bytes the trees of a text of ``size`` bytes take while they are made and when done."""
-    # A token of six bytes has some two nodes of sixteen bytes, and its brackets in the parse cache or in the text.
+    # A token of six bytes has some two nodes of sixteen bytes, and its brackets in the shards or in the text.
     return size * (4 if is_bracketed else 12)
 
 
