@@ -13,7 +13,7 @@
 #   $(named BEAM SUBSET)         -beam-1-subset-1000 where these variables do not have their defaults, for names of folders
 
 set -euo pipefail
-ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+ROOT=$(cd -P "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 RECIPE=$(basename "$(cd "$(dirname "$0")" && pwd)")
 TOY='' DRY_RUN='' DONE='' FLAGS_NAME='' TOY_FLAGS=() TRAIN_FLAGS=()
 : "${DATA:=}" "${OUT:=}" "${WORKERS:=$(getconf _NPROCESSORS_ONLN)}"

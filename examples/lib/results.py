@@ -17,6 +17,7 @@ import re
 import shlex
 import subprocess
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
@@ -37,12 +38,12 @@ from tree_fairseq.scoring.seeds import main as score_seeds
 from tree_fairseq.scoring.seeds import mean_over_seeds_test
 from tree_fairseq.scoring.significance import Resampling
 from tree_fairseq.support.files import read_json, write_json
+from tree_fairseq.support.logs import log_to_standard_error
 
 EXAMPLES = Path(__file__).resolve().parents[1]
 RESULTS = EXAMPLES / "results"
 FILES = sorted(RESULTS.glob("*.json"))
-DOCUMENTS = EXAMPLES.parent / "docs"
-PAGES = (*EXAMPLES.glob("*/README.md"), *DOCUMENTS.rglob("*.md"))
+PAGES = (*EXAMPLES.glob("*/README.md"), *EXAMPLES.parent.glob("docs/**/*.md"))
 MARKED = re.compile(r"(<!-- results (\w+) -->\n).*?(<!-- end of results -->)", re.DOTALL)
 SIGNIFICANT = 0.05
 KINDS = ("trees", "text", "classes")
@@ -269,10 +270,9 @@ def _difference(result: dict, pair: dict, metric: str) -> str:
     row = pair["metrics"][metric]
     difference, interval, p_value = _parts_of_difference(row)
     mark = "" if verdict(row) == "level" else "**"
-    sign = "" if p_value.startswith("<") else "= "
     each = seeds_that_disagree(result, pair, metric)
     signs = f"; by seed {', '.join(map(_signed, each))}" if each else ""
-    return f"{mark}{difference}{mark} ({interval}, p {sign}{p_value}){signs}"
+    return f"{mark}{difference}{mark} ({interval}, p {'' if p_value[0] == '<' else '= '}{p_value}){signs}"
 
 
 def _parts_of_difference(row: dict) -> tuple[str, str, str]:
@@ -295,20 +295,20 @@ def _mean_hours(result: dict, name: str, spent: str) -> float | None:
 def plots(result: dict) -> list[Plot]:
     """Returns the plots that a file asks for, of the means over the seeds."""
     systems, (metric, title) = result["measured"]["systems"], next(iter(result["metrics"].items()))
-    found: dict[tuple[str, str], list[Line]] = {}  # by the names of the axes
+    found: dict[tuple[str, str], list[Line]] = defaultdict(list)  # by the names of the axes
     for name, own in systems.items():
         if "curve" in own:
             first, last = max(curve[0][0] for curve in own["curve"]), min(curve[-1][0] for curve in own["curve"])
             updates = [update for update, _ in own["curve"][0] if first <= update <= last]  # of other seeds, others
             points = list(zip(updates, np.mean([np.interp(updates, *zip(*curve)) for curve in own["curve"]], axis=0)))
-            found.setdefault(("updates", result["curve"]["title"]), []).append(Line(name, points))
+            found["updates", result["curve"]["title"]].append(Line(name, points))
         for entry in [entry for entry in ("parts", "depths") if entry in own]:
             means = {part: fmean(run[part] for run in own[entry]) for part in own[entry][0]}
             points = [(int(re.match(r"\d+", part)[0]), mean) for part, mean in means.items()]
-            found.setdefault((f"{result[entry]['title']}, from", title), []).append(Line(name, points))
+            found[result[entry]["title"].partition(" (")[0] + ", from", title].append(Line(name, points))
     for name, line in result.get("sweep", {}).get("lines", {}).items():
         points = sorted((float(number), fmean(systems[own]["metrics"][metric])) for number, own in line.items())
-        found.setdefault((result["sweep"]["title"], title), []).append(Line(name, points))
+        found[result["sweep"]["title"], title].append(Line(name, points))
     return [Plot("", across, up, lines, logarithmic=False) for (across, up), lines in found.items()]
 
 
@@ -316,7 +316,7 @@ def draw_differences(results: Iterable[dict]):
     """Draws the headlines as points with their 95 % intervals, one line each, grey if they are not significant."""
     lines: list[tuple[str, dict | None]] = []
     for result in results:
-        lines += [(result["title"], None)]
+        lines += [(result["title"], None)] if headlines(result) else []
         lines += [(f"{pair['system']} over {pair['baseline']}", row) for pair, _, row in headlines(result)]
     figure = new_figure(9.0, 1.0 + 0.16 * len(lines))
     axes = figure.add_subplot()
@@ -339,7 +339,7 @@ def draw_differences(results: Iterable[dict]):
     return figure
 
 
-def write_pages(pages: Iterable[Path] = PAGES, pictures: Path = DOCUMENTS / "images/results") -> None:
+def write_pages(pages: Iterable[Path] = PAGES, pictures: Path = EXAMPLES.parent / "docs/images/results") -> None:
     """Writes the tables into the pages, and the pictures; prints the pages that change."""
     for page in pages:
         text = page.read_text(encoding="utf-8")
@@ -347,8 +347,9 @@ def write_pages(pages: Iterable[Path] = PAGES, pictures: Path = DOCUMENTS / "ima
         if new != text:
             print(page)
             page.write_text(new, encoding="utf-8")
-    for kind, figure in {kind: draw_differences(results_of_kind(kind)) for kind in KINDS}.items():
-        write_figure(figure, pictures / f"differences_{kind}.svg", f"Differences, {kind}")
+    for kind, measured in {kind: results_of_kind(kind) for kind in KINDS}.items():
+        if measured:
+            write_figure(draw_differences(measured), pictures / f"differences_{kind}.svg", f"Differences, {kind}")
     for path in FILES:
         result = read_json(path)
         if "measured" in result and plots(result):
@@ -372,6 +373,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--pages", action="store_true", help="only write the tables into the pages, and the pictures")
     parser.add_argument("--dry-run", action="store_true", help="only print the commands")
     args = parser.parse_args(arguments)
+    log_to_standard_error()
     if args.pages:
         write_pages()
         return 0
