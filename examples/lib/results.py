@@ -219,7 +219,6 @@ def table(result: dict) -> str:
 
 
 def _rows(rows: Sequence[list[str]]) -> str:
-    """Formats the rows of tables; a table ends before an empty row, and a rule is as long as the row before it."""
     lines = [["---"] * len(before) if row is RULE else row for before, row in zip([[], *rows], rows)]
     return "".join(f"| {' | '.join(line)} |\n" if line else "\n" for line in lines)
 

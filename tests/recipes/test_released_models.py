@@ -2,46 +2,33 @@
 
 from __future__ import annotations
 
-import configparser
+import json
+import subprocess
+import sys
 
 import pytest
 
-from tests.recipes.commands import EXAMPLES, bash
+from tests.recipes.commands import EXAMPLES, declared, environment
 from tree_fairseq import hub
+
+MODELS = json.loads((EXAMPLES / "released" / "models.json").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("name", ["geo", "for2lam"])
 def test_a_model_is_trained_packed_and_described(tmp_path, name):
-    command = f'python examples/released/make_model.py {name} --out "$OUT" --toy --workers 1'
-    done = bash(command, OUT=str(tmp_path))
+    script = EXAMPLES / "released" / "make_model.py"
+    command = [sys.executable, script, name, "--out", tmp_path, "--toy", "--workers", "1"]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
-    folder, model = tmp_path / name, models_of_the_list()[name]
+    folder, model = tmp_path / name, MODELS[name]
     card = (folder / "README.md").read_text(encoding="utf-8")
-    for text in (
-        model["title"],
-        "licence",
-        "MIT",
-        model["metric"],
-        "Stored in half precision",
-        f"make model NAME={name}",
-    ):
-        assert text in card
+    wanted = (model["title"], "licence", "MIT", model["metric"], "in half precision", f"make model NAME={name}")
+    assert all(text in card for text in wanted)
     assert "{" not in card and "None" not in card
     assert "DIR" not in card  # no data were given
     assert (folder / "model.safetensors").stat().st_size < 10_000_000 > (folder / "model.pt").stat().st_size
     assert len(hub.from_pretrained(folder).translate([model["example"]])) == 1
 
 
-def models_of_the_list() -> configparser.ConfigParser:
-    """The models of examples/released, by name."""
-    models = configparser.ConfigParser(interpolation=None)
-    models.read(EXAMPLES / "released" / "models.ini", encoding="utf-8")
-    return models
-
-
 def test_every_model_of_the_list_has_a_recipe():
-    models = models_of_the_list()
-    assert models.sections()
-    for model in models.values():
-        if model.name != "DEFAULT":
-            assert (EXAMPLES / model["recipe"] / "recipe.ini").exists()
+    assert MODELS and all(declared(f"{model['recipe']}/run.sh") for model in MODELS.values())
