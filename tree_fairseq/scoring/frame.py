@@ -147,6 +147,9 @@ def tables(result: Mapping[str, Any], system: str) -> list[str]:
                 f"{row['p_value']:.4f}" if "p_value" in row else "",
             ]
     lines = [f"{result[COUNT]} sentences", *aligned(rows)]
+    if "bracket_sentences" in result:
+        counts = result["bracket_sentences"]
+        lines.append("brackets of {valid} sentences; {error} errors, {skipped} skipped".format(**counts))
     lines += [f"{name}: {text}" for name, text in result["signatures"].items()]
     tests = dict.fromkeys(row["signature"] for row in result["differences"] if "signature" in row)
     lines += [f"test: {text}" for text in tests]

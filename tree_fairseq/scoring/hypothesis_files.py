@@ -29,7 +29,7 @@ from tree_fairseq.scoring.measures import (
     rouge,
     text_metric,
 )
-from tree_fairseq.scoring.outputs import detokenize, read_output_texts, read_reference_lines, read_references
+from tree_fairseq.scoring.outputs import detokenize, read_output_texts, read_reference_lines, read_references, read_text
 from tree_fairseq.scoring.predictions import ClassMeasure, NumberMeasure, read_class, read_number
 from tree_fairseq.scoring.significance import BOOTSTRAP, RANDOMIZATION, SAMPLES, Resampling
 from tree_fairseq.support.error_reports import failed
@@ -155,11 +155,13 @@ class FileSet(TestSet):
             return exact_match(self.references, lines)
         if name == "tree":
             unordered = unordered_labels(args.notation) if args.unordered is None else args.unordered
-            return tree_match(self.trees, [_tree(line, args.notation) for line in lines], unordered)
+            return tree_match(
+                self.trees, [_read_or_none(notation_named(args.notation).read, line) for line in lines], unordered
+            )
         if name == "brackets":
             rules = evalb.Parameters()
             rules = rules.with_punctuation() if args.punctuation else rules
-            return evalb.BracketMeasure(self.forests, [_forest(line) for line in lines], rules)
+            return evalb.BracketMeasure(self.forests, [_read_or_none(read_forest, line) for line in lines], rules)
         if name == "classes":
             return ClassMeasure(read_references(args.references, _read_class), lines)
         if name == "rouge":
@@ -170,7 +172,7 @@ class FileSet(TestSet):
         args = self.args
         parts = {"by_length": (self._lengths(), args.length_bounds)}
         if args.trees is not None:
-            self._aligned(args.trees)
+            read_text(args.trees, self.count)
             parts["by_depth"] = (list(map(depth_of, _read_forests(args.trees))), args.depth_bounds)
         elif "brackets" in args.metrics:
             parts["by_depth"] = (list(map(depth_of, self.forests)), args.depth_bounds)
@@ -181,16 +183,10 @@ class FileSet(TestSet):
     def _lengths(self) -> list[int]:
         """Words of the sources, or of the references."""
         if self.args.sources is not None:
-            return [len(line.split()) for line in self._aligned(self.args.sources)]
+            return [len(line.split()) for line in read_text(self.args.sources, self.count)]
         if "brackets" in self.args.metrics:
             return [len(forest_leaves(forest)) for forest in self.forests]
         return [len(line.split()) for line in self.references[0]]
-
-    def _aligned(self, path: Path) -> list[str]:
-        lines = read_reference_lines(path)
-        if len(lines) != self.count:
-            raise ScoringError(f"{path} has {len(lines)} lines, the references are {self.count}")
-        return lines
 
     def details(self, system: Mapping[str, Measure]) -> dict[str, Any]:
         if "brackets" not in system:
@@ -223,17 +219,11 @@ def _read_forests(path: Path) -> list[Forest]:
     return read_references([path], lambda line, path, number: read_forest(line, path=path, line_number=number))
 
 
-def _tree(line: str, notation: str) -> Tree | None:
+def _read_or_none(read: Callable[[str], Any], line: str) -> Any:
+    """Reads a hypothesis; returns None if it is no tree."""
     try:
-        return notation_named(notation).read(line)
-    except SymbolTreeError:
-        return None
-
-
-def _forest(line: str) -> Forest | None:
-    try:
-        return read_forest(line)
-    except TreeFormatError:
+        return read(line)
+    except (SymbolTreeError, TreeFormatError):
         return None
 
 
@@ -248,19 +238,10 @@ def score_files(args: Namespace) -> dict[str, Any]:
     return {**files, **result}
 
 
-def file_tables(result: Mapping[str, Any]) -> list[str]:
-    """Formats the result as lines."""
-    lines = tables(result, result["hypotheses"])
-    if "bracket_sentences" in result:
-        counts = result["bracket_sentences"]
-        lines.append("brackets of {valid} sentences; {error} errors, {skipped} skipped".format(**counts))
-    return lines
-
-
 def main(arguments: Sequence[str] | None = None, epilog: str = "") -> int:
     """Runs the command; returns its exit status."""
     args = files_parser(epilog).parse_args(arguments)
-    return print_scores(args, score_files, file_tables)
+    return print_scores(args, score_files, lambda result: tables(result, result["hypotheses"]))
 
 
 def print_scores(
