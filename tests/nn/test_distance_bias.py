@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from tests.nn.tiny import build, net_input, pairs, stock_flags, tiny_task
 from tree_fairseq.errors import InputError, MissingTreesError
-from tree_fairseq.nn import distance_transformer  # noqa: F401  (registers the architectures)
+from tree_fairseq.nn import extended_transformer  # noqa: F401  (registers the architectures)
 from tree_fairseq.nn.distance_bias import DistanceAttention, DistanceBias, DistanceBiasConfig, give_rows
 from tree_fairseq.nn.distances import BiasRows, leaf_relations
 from tree_fairseq.nn.modalities import SYMBOLS, Side

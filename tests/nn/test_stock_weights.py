@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tests.nn import tiny
-from tree_fairseq.nn import distance_transformer  # noqa: F401  (registers the architectures)
+from tree_fairseq.nn import extended_transformer  # noqa: F401  (registers the architectures)
 from tree_fairseq.nn.stock_weights import built_aside, built_in_place
 from tree_fairseq.treeformer import model as treeformer  # noqa: F401
 

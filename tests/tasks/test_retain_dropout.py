@@ -7,7 +7,7 @@ import torch
 from fairseq.dataclass.configs import FairseqConfig
 
 from tests.nn.tiny import build, net_input, pairs, tiny_task
-from tree_fairseq.nn import distance_transformer  # noqa: F401  (registers the architectures)
+from tree_fairseq.nn import extended_transformer  # noqa: F401  (registers the architectures)
 from tree_fairseq.treeformer import model  # noqa: F401
 
 ONLY_WEIGHTS = ("--dropout", "0", "--activation-dropout", "0", "--attention-dropout", "0.5")

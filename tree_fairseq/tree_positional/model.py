@@ -9,9 +9,12 @@ from torch import Tensor
 
 from tree_fairseq.errors import InputError, MissingTreesError
 from tree_fairseq.nn.distance_bias import DistanceBiasConfig, DistanceBiasedEncoder
-from tree_fairseq.nn.distance_transformer import DistanceBiasTransformer
 from tree_fairseq.nn.encoders import EncoderType, register_encoder
-from tree_fairseq.nn.extended_transformer import EncoderChoiceTransformer, register_architectures
+from tree_fairseq.nn.extended_transformer import (
+    DistanceBiasTransformer,
+    EncoderChoiceTransformer,
+    register_architectures,
+)
 from tree_fairseq.nn.modalities import SEQUENCE, SYMBOLS, has_modalities, target_side
 from tree_fairseq.support.options import given_flags, option, refuse_flags
 from tree_fairseq.tree_positional.decoder import TreePositionalDecoder
