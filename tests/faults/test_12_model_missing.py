@@ -28,7 +28,6 @@ def no_network(tmp_path, monkeypatch):
 
     monkeypatch.setattr(common, "DEFAULT_MODEL_DIR", str(tmp_path / "stanza_resources"))
     monkeypatch.setattr(common, "request_file", fail)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     return tmp_path
 
 

@@ -160,22 +160,14 @@ def test_the_message_names_models_that_cannot_be_read(tmp_path):
         stanza_parser.StanzaParser(ParserOptions(parser_dir=str(tmp_path))).parse([["a"]])
 
 
-def test_nothing_is_written_into_the_users_folder(tmp_path, english_models, monkeypatch):
+def test_nothing_is_written_into_the_users_folder(tmp_path, english_models):
     folder = tmp_path / "models"
     folder.mkdir()
     for name in ("constituency.pt", "tagger.pt", "pretrain.pt"):
         (folder / name).symlink_to(english_models / name)
     os.chmod(folder, 0o500)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     stanza_parser.StanzaParser(ParserOptions(parser_dir=str(folder), device="cpu")).parse([["a"]])
     assert sorted(os.listdir(folder)) == ["constituency.pt", "pretrain.pt", "tagger.pt"]
-    assert (tmp_path / "xdg/tree_fairseq/stanza_resources/resources.json").read_text().strip() == "{}"
-
-
-def test_a_temporary_folder_is_used_without_a_home(tmp_path, monkeypatch):
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    assert os.access(stanza_parser.cache_folder(), os.W_OK)
 
 
 def test_moses_entities_and_subwords_with_the_real_parser(parser):

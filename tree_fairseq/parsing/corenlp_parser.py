@@ -71,30 +71,25 @@ class CoreNlpServer:
             raise ParserUnavailableError(f"{self._url} is not a CoreNLP server: {answer[:100]!r}") from error
 
     def _send(self, path: str, body: bytes | None) -> str:
+        request = urllib.request.Request(self._url + path, data=body)
+        request.add_header("Content-Type", "text/plain; charset=utf-8")
         for trial in range(_TRIES):
             if trial:
                 time.sleep(_FIRST_WAIT * 2 ** (trial - 1))
             try:
-                request = urllib.request.Request(self._url + path, data=body)
-                request.add_header("Content-Type", "text/plain; charset=utf-8")
                 # The server ends a parse itself when its time is over, and says so.
                 with urllib.request.urlopen(request, timeout=self._timeout + _GRACE) as answer:
                     return answer.read().decode("utf-8", "replace")
             except urllib.error.HTTPError as error:
                 reason = f"{error.code} {error.read(300).decode('utf-8', 'replace').strip() or error.reason}"
-                if error.code in (401, 403, 404):
-                    raise ParserUnavailableError(f"{self._url} refuses the request: {reason}") from None
                 if error.code not in _BUSY:
                     # The fault of the text: too long, or the parser gave up.
                     raise RuntimeError(f"the CoreNLP server at {self._url} answered {reason}") from None
-            except TimeoutError:
-                raise RuntimeError(f"the CoreNLP server at {self._url} gave no answer in {self._timeout:g} s") from None
-            except (urllib.error.URLError, http.client.HTTPException, ConnectionError) as error:
+            except (OSError, http.client.HTTPException) as error:
                 reason = str(getattr(error, "reason", error)) or type(error).__name__
-                if "timed out" in reason:
-                    raise RuntimeError(
-                        f"the CoreNLP server at {self._url} gave no answer in {self._timeout:g} s"
-                    ) from None
+                if isinstance(error, TimeoutError) or "timed out" in reason:
+                    message = f"the CoreNLP server at {self._url} gave no answer in {self._timeout:g} s"
+                    raise RuntimeError(message) from None
             logger.info("%s: %s; trial %d of %d", self._url, reason, trial + 1, _TRIES)
         raise ParserUnavailableError(
             f"no CoreNLP server answers at {self._url} ({reason}). Start one with "

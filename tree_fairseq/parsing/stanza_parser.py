@@ -37,7 +37,6 @@ from tree_fairseq.parsing.stanza_trees import (
     to_label,
     to_tree,
 )
-from tree_fairseq.support.files import write_json
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.tree import Tree
 
@@ -45,25 +44,6 @@ logger = logging.getLogger(__name__)
 
 # Raised when what this file makes of Stanza's output changes, so that no older cached parse is used.
 _ADAPTER_VERSION = 1
-
-
-def cache_folder() -> Path:
-    """Returns our folder for files that Stanza wants, in the user's cache or, if that cannot be written, elsewhere."""
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    folder = Path(base) / "tree_fairseq"
-    with contextlib.suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
-        if os.access(folder, os.W_OK):
-            return folder
-    return Path(tempfile.mkdtemp(prefix="tree_fairseq_"))
-
-
-def _empty_resources() -> Path:
-    """Returns a folder with the ``resources.json`` that ``stanza.Pipeline`` reads even if it is given every path."""
-    folder = cache_folder() / "stanza_resources"
-    folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / "resources.json", {})
-    return folder
 
 
 def _import_stanza() -> Any:
@@ -112,7 +92,7 @@ def _downloaded_models(options: ParserOptions, dependencies: bool = False) -> Mo
 
     folder = Path(DEFAULT_MODEL_DIR)
     # One process downloads, the others wait and find it done: together they would write into each other's files.
-    with open(cache_folder() / "download.lock", "w") as lock:
+    with open(Path(tempfile.gettempdir()) / f"tree_fairseq-{os.getuid()}.lock", "a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if (folder / "resources.json").is_file():
             find_language(folder, options.lang)
@@ -142,10 +122,12 @@ def _load_pipeline(options: ParserOptions, processors: list[str], models: Models
     stanza = _import_stanza()
     device = options.device
     try:
-        with _undisturbed():
+        with tempfile.TemporaryDirectory() as folder, _undisturbed():
+            # Stanza reads a list of models even if it is given the path of each.
+            Path(folder, "resources.json").write_text("{}")
             return stanza.Pipeline(
                 options.lang,
-                dir=str(_empty_resources()),
+                dir=folder,
                 package=None,
                 download_method=None,
                 allow_unknown_language=True,
