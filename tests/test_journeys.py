@@ -46,7 +46,7 @@ def test_from_an_sst_tree_to_its_class(sentiment):
 
     files = files_executed(predict)
     assert len(ranked[0]) == 5
-    assert len(files) <= 23, sorted(files)
+    assert len(files) <= 25, sorted(files)
 
 
 def test_from_sst_trees_to_their_loss(sentiment):
@@ -61,7 +61,7 @@ def test_from_sst_trees_to_their_loss(sentiment):
 
     files = files_executed(learn)
     assert losses[0] > 0
-    assert len(files) <= 25, sorted(files)
+    assert len(files) <= 27, sorted(files)
 
 
 OVERNIGHT = (
@@ -113,5 +113,5 @@ def test_from_a_line_to_its_bytes_on_disk(tmp_path, parser):
 
     files = files_executed(run)
     assert (tmp_path / "bin/train.en-de.en.tree.bin").exists()
-    # A parser has files of its own, Stanza with its models and the parse cache four.
-    assert len(files) <= {"brackets": 20, "right-branching": 24, "stanza": 27}[parser], sorted(files)
+    # A parser has files of its own.
+    assert len(files) <= {"brackets": 20, "right-branching": 24, "stanza": 23}[parser], sorted(files)

@@ -121,7 +121,7 @@ def test_flags_that_do_not_fit_are_refused(tmp_path, flags, message):
 @pytest.mark.parametrize(
     "line, flags, message",
     [
-        ("the light@@ house sinks", LEARN, "3 of 3 lines are in subwords already"),
+        ("the light@@ house sinks", LEARN, "3 of 3 lines are split into subwords already"),
         (
             "\u2581the \u2581light house",
             LEARN,

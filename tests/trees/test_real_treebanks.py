@@ -11,7 +11,7 @@ from tree_fairseq.errors import UnsupportedCharacterError
 from tree_fairseq.trees.bracket import read_forest, write_forest
 from tree_fairseq.trees.spans import decode, encode, reduce_spans
 from tree_fairseq.trees.symbols import BINARIZATIONS, SymbolEncoding
-from tree_fairseq.trees.text import count_lines, read_lines, tokens
+from tree_fairseq.trees.text import read_lines, tokens
 from tree_fairseq.trees.transforms import binarize, collapse_unary
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
@@ -22,7 +22,7 @@ def lines_of(name):
     if not path.exists():
         pytest.skip(f"{path} is missing")
     lines = list(read_lines(path))
-    assert len(lines) == count_lines(path) > 1000
+    assert len(lines) > 1000
     return path, lines
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tree_fairseq.errors import LineBreakError, TextFormatError
-from tree_fairseq.trees.text import character_name, check_line, count_lines, read_lines, tokens
+from tree_fairseq.trees.text import character_name, check_line, read_lines, tokens
 
 fairseq_tokenizer = pytest.importorskip("fairseq.tokenizer", reason="the reference tokenizer is fairseq's")
 
@@ -48,7 +48,6 @@ def write(path, content: bytes):
 def test_lines_keep_their_slots(tmp_path, content, lines):
     path = write(tmp_path / "text", content)
     assert list(read_lines(path)) == lines
-    assert count_lines(path) == len(lines)
 
 
 _LINES = st.lists(st.text(st.characters(codec="utf-8")), max_size=5)
@@ -62,7 +61,6 @@ def test_any_file_gives_its_lines_or_a_typed_error(tmp_path_factory, lines, ends
     expected = [line.removesuffix("\r") for line in content.split("\n")]
     if expected[-1] == "" and not content.split("\n")[-1]:
         expected.pop()
-    assert count_lines(path) == len(expected)
     breaks = "\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
     faulty = next((number for number, line in enumerate(expected, start=1) if set(line) & set(breaks)), None)
     if faulty is None:
@@ -81,11 +79,6 @@ def test_bad_utf8_is_placed(tmp_path):
         list(read_lines(path))
     assert (caught.value.path, caught.value.line, caught.value.column) == (str(path), 2, 3)
     assert "iconv" in str(caught.value)
-
-
-def test_count_lines_over_block_borders(tmp_path):
-    path = write(tmp_path / "text", b"x" * (1 << 20) + b"\n" + b"y" * (1 << 20))
-    assert count_lines(path) == 2
 
 
 def test_a_clean_line_is_returned():

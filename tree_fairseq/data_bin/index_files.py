@@ -24,7 +24,7 @@ MANIFEST_NAME = "tree.json"
 _MAGIC = b"MMIDIDX\x00\x00"
 _VERSION = 1
 _INT32_CODE = 4
-# By the code in the header: bytes of a value of those types that fairseq chooses for tokens, and of int32.
+# The bytes of a value by the code in the header: fairseq's types of tokens, and int32.
 _VALUE_BYTES = {_INT32_CODE: 4, 5: 8, 8: 2, 9: 4}
 _HEADER = struct.Struct("<9sQBQ")
 _DIGITS = 8
@@ -136,7 +136,7 @@ def block_checksums(path: str | os.PathLike) -> str:
 
 
 def _written(path: Path, size: int) -> list[int] | None:
-    """The checksums that the folder of a file has of it, or None; also if they are of a file of another size."""
+    """The checksums of a file that its folder has; None if it has none, or those of a file of another size."""
     try:
         text = (read_json(path.parent / MANIFEST_NAME) or {}).get("checksums", {}).get(path.name)
         if text is None or len(text) != _DIGITS * -(-size // BLOCK_BYTES):

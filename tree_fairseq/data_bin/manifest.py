@@ -175,7 +175,7 @@ class Manifest:
 
     @staticmethod
     def problems(folder: str | os.PathLike) -> list[str]:
-        """Says whether the manifest of a folder is not as it was written; those of earlier versions do not tell."""
+        """Returns a sentence if the manifest of a folder was changed; earlier versions wrote no checksum of it."""
         path = Path(folder) / MANIFEST_NAME
         values = read_json(path)
         written = values.get("checksums", {}).get(MANIFEST_NAME)

@@ -32,7 +32,7 @@ class Record:
         return cls(**{**values, "splits": splits})
 
     def differences(self, other: Any) -> list[str]:
-        """Returns what makes the two turn the same text into different files, such as ``seed: 1 and 2``."""
+        """Returns the differences through which the two turn a text into different files, such as ``seed: 1 and 2``."""
         pairs = ((name, getattr(self, name), getattr(other, name)) for name in self.deciding)
         return [f"{name}: {one} and {another}" for name, one, another in pairs if one != another]
 
@@ -91,7 +91,7 @@ class SideRecord(Record):
         return ParserOptions.from_json(self.parser)
 
     def differences(self, other: SideRecord) -> list[str]:
-        """Returns what makes the two give different trees to the same text."""
+        """Returns the differences through which the two give different trees to the same text."""
         names = [name for name in {**self.parser, **other.parser} if name not in _INDIFFERENT_OPTIONS]
         pairs = ((name, self.parser.get(name), other.parser.get(name)) for name in names)
         return super().differences(other) + [f"{name}: {one} and {two}" for name, one, two in pairs if one != two]

@@ -1,12 +1,12 @@
-"""The staging folder: a destination is built beside its place and moved there when all of it is complete.
+"""The staging folder: the files of a destination are made beside it and moved into it when all are complete.
 
 ``DESTINATION.building`` holds, while a command runs or after it was killed,
 
 * ``command.json``: which command this is; the same command continues the work, another one starts afresh,
-* whatever the command keeps between attempts,
+* files that the command keeps between attempts,
 * ``output-*``: the final files that this attempt has made,
 * ``READY.json``: written when the output is complete and on disk, it lists the files in the order in which they are
-  renamed into the destination. A command that finds it only has to rename what is left.
+  renamed into the destination. A command that finds this file only renames the remaining files.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ def staging_path(destination: str | os.PathLike) -> Path:
 
 
 def clear_published(destination: str | os.PathLike) -> None:
-    """Removes the staging folder of a command that was stopped when nothing else was left to do."""
+    """Removes the staging folder of a command that was stopped after it had moved all files."""
     path = staging_path(destination)
     ready = None if path.is_symlink() else _ready(path)
     if ready is None:
-        # The very last step: empty it may be removed, and otherwise it is not.
+        # A command that was stopped in its last step leaves an empty folder; rmdir removes no other.
         with contextlib.suppress(OSError):
             path.rmdir()
     elif not _unpublished(path, ready):
@@ -59,7 +59,7 @@ def clear_published(destination: str | os.PathLike) -> None:
 
 
 def _ready(path: Path) -> dict[str, Any] | None:
-    """Reads which files are complete; raises DestinationExistsError if they are not all in this folder."""
+    """Reads the list of complete files; raises DestinationExistsError if it names files outside of this folder."""
     ready = read_json(path / _READY)
     if ready is None:
         return None
@@ -88,7 +88,7 @@ class Staging:
     def __init__(self, destination: str | os.PathLike, command: dict[str, Any], parse_cache: str | None = None):
         self.destination = Path(os.path.realpath(destination))
         self.path = staging_path(destination)
-        # As it will be read back.
+        # In the form in which JSON gives it back.
         self._command = json.loads(json.dumps(command, default=str))
         self.parse_cache = parse_cache
         self._lock = contextlib.ExitStack()
@@ -131,8 +131,7 @@ class Staging:
             )
         if known is not None:
             logger.warning("%s was left by another command, or its input has changed: starting afresh", self.path)
-        # Parses are kept: they are found by what was parsed, and by which parser. The record is replaced when all else
-        # is gone.
+        # Parses stay: text and parser identify them. The record is replaced after all other files are gone.
         self._remove(entry for entry in found if entry not in (PARSED, _RECORD))
         write_json(self.path / _RECORD, self._command)
 

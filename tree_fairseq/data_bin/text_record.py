@@ -31,9 +31,9 @@ class SideText:
     Attributes:
         kind: how words are split: ``bpe`` (subword-nmt), ``sentencepiece``, or None for whole words
         model: name of the file in the folder that has the subword model
-        sha256: of that file; None while the model is not yet learned
+        sha256: the hash of that file; None until the model has been learned
         learned: the number that ``--learn-subwords`` asked for, if the model was learned with the folder
-        tokenizer: the options of fairseq's tokeniser, with its name under ``tokenizer``; None if there is none
+        tokenizer: the options of fairseq's tokeniser, with its name under ``tokenizer``, or None
     """
 
     kind: Optional[str] = None
@@ -49,7 +49,7 @@ class SideText:
 
 @dataclass
 class TextSplitRecord:
-    """A split that was prepared in this way. Its files are entered by its token files."""
+    """A split that was prepared in this way. The records of its token files name its files."""
 
     prefix: str
     files: list[str] = field(default_factory=list)
@@ -74,7 +74,7 @@ class TextRecord(Section):
         return super().from_json({**values, "sides": sides})
 
     def differences(self, other: TextRecord) -> list[str]:
-        """Returns what makes the two turn the same text into different tokens."""
+        """Returns the differences through which the two turn the same text into different tokens."""
         found = []
         for lang in sorted({*self.sides, *other.sides}):
             ours, theirs = self.sides.get(lang, SideText()), other.sides.get(lang, SideText())

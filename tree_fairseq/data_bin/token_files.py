@@ -1,4 +1,4 @@
-"""Token files of fairseq, of any implementation: their names, the lengths of their lines, their words."""
+"""fairseq's token files in all its formats: their names, the lengths of their lines, and their words."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ class TreeStoreWriter:
 
     def __enter__(self) -> TreeStoreWriter:
         self._file = open(self._data_path, "wb")
-        # The sizes wait here for their number, which comes before them in the index.
+        # The index begins with the number of sizes, so they are kept here until all are known.
         self._sizes = tempfile.TemporaryFile(dir=self._data_path.parent)
         return self
 
@@ -139,7 +139,7 @@ def relabel(prefix: str | os.PathLike, ids: np.ndarray) -> None:
     """Replaces the labels of a store in place: label ``i`` becomes ``ids[i]``, ``[L]`` int32."""
     data_path, index_path = data_and_index(prefix)
     sizes, _ = _read_sizes(index_path)
-    # Read and written, for the pages of a map would count as memory of this process.
+    # The file is not mapped, because mapped pages would count as memory of this process.
     with open(data_path, "r+b") as file:
         position = 0
         for lines in line_blocks(len(sizes)):

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tree_fairseq.support.libraries import import_library
+from tree_fairseq.support.python_versions import import_library
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -25,7 +25,7 @@ import numpy as np
 from scipy.special import softmax
 
 from tree_fairseq.drawing.figure_files import as_written, new_figure, shortened, write_figure
-from tree_fairseq.support.libraries import import_library
+from tree_fairseq.support.python_versions import import_library
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

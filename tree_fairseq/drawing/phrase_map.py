@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from tree_fairseq.drawing.figure_files import as_written, new_figure, shortened
-from tree_fairseq.support.libraries import import_library
+from tree_fairseq.support.python_versions import import_library
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

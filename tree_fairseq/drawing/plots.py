@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tree_fairseq.drawing.figure_files import COLOURS, as_written, new_figure, shortened
-from tree_fairseq.support.libraries import import_library
+from tree_fairseq.support.python_versions import import_library
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

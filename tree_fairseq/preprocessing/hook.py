@@ -111,7 +111,7 @@ _TEXT_FLAGS: Flags = {
         "help": "learn a subword model from the training text, and use it like a given one: N merges with --bpe "
         "subword_nmt, which is the default, or a vocabulary of N pieces with --bpe sentencepiece",
     },
-    "--separate-subwords": {"action": "store_true", "help": "learn a model for each side, and not one for both"},
+    "--separate-subwords": {"action": "store_true", "help": "learn a model for each side instead of one for both"},
     "--apply-tokenizer": {
         "action": "store_true",
         "help": "the text is raw: tokenise it with --tokenizer first. Otherwise --tokenizer names the tokeniser that "

@@ -202,7 +202,7 @@ class SymbolFiles:
         for lang in languages:
             if lang not in sides:
                 counts.update(itertools.chain.from_iterable(map(tokens, read_lines(leaves / f"train.{lang}"))))
-        # Arities that only other splits have are known, too: their symbols are unknown, not impossible.
+        # Symbols with an arity that only other splits have are unknown symbols, so the dictionary needs that arity.
         degree = max(text.degree for lang in sides for text in self.texts[lang].values())
         dictionary = build_symbol_dictionary(
             counts,

@@ -119,6 +119,8 @@ def _gives_flags(args: Namespace) -> bool:
 def _check_flags(args: Namespace) -> None:
     files = [name for name in _FILES if getattr(args, name, None)]
     learn, bpe = getattr(args, "learn_subwords", None), getattr(args, "bpe", None)
+    if learn is not None and learn < 1:
+        raise InputError(f"--learn-subwords is at least 1, not {learn}")
     if learn is not None and bpe is not None and bpe not in _KINDS:
         raise InputError(f"--learn-subwords learns with --bpe {' or '.join(_KINDS)}, not {bpe}")
     if bpe in _KINDS and learn is None and not files:
@@ -142,7 +144,9 @@ def _as_asked(args: Namespace, side: str, lang: str) -> SideRequest:
         if not os.path.isfile(path):
             raise InputError(f"{flag_of(name)}: there is no such file", path)
         if path.endswith(".model") != (_FILES[name] == SENTENCEPIECE):
-            raise InputError(f"{flag_of(name)}: names of SentencePiece's models, and no others, end in .model", path)
+            raise InputError(
+                f"{flag_of(name)}: names of SentencePiece's models, and only of these, end in .model", path
+            )
         return SideRequest(lang, _FILES[name], path, None, tokenizer, is_raw)
     learn = getattr(args, "learn_subwords", None)
     kind = None if learn is None else _KINDS[getattr(args, "bpe", None) or "subword_nmt"]
@@ -279,7 +283,7 @@ class TextPlan:
             train = ("train", request.lang)
             if request.must_learn and marked.get(train, 0) > _SPLIT_SHARE * found[train].lines:
                 raise InputError(
-                    f"{marked[train]} of {found[train].lines} lines are in subwords already, of which none can be "
+                    f"{marked[train]} of {found[train].lines} lines are split into subwords already, so none can be "
                     "learned",
                     found[train].path,
                     hint="Give the model that split them, with --bpe-codes or --sentencepiece-model.",

@@ -18,8 +18,7 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 from sacrebleu.metrics.base import Metric
 
 from tree_fairseq.scoring.significance import Resampling, mcnemar, paired_test, paired_text_test
-from tree_fairseq.support.libraries import import_library
-from tree_fairseq.support.python_versions import zip_equal
+from tree_fairseq.support.python_versions import import_library, zip_equal
 
 
 class Measure(ABC):

@@ -36,13 +36,13 @@ _INDEX = re.compile(r"([0-9]{1,9})=.")
 _TOKEN = re.compile(r"[()]|[^ \t()]+")
 _MIXED_HINT = "Give every word a tag of its own, as in (NP (DT the) (NN man))."
 
-# All of Unicode's whitespace (str.isspace) except blank and tab, because fairseq splits tokens at all of it.
+# Unicode's whitespace (str.isspace) except blank and tab. fairseq splits tokens at every such character.
 _WHITESPACE = "\n\x0b\x0c\r\x1c-\x1f\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 _SURROGATES = "\ud800-\udfff"  # UTF-8 cannot encode them
 _REFUSED = re.compile(f"[{_WHITESPACE}{_SURROGATES}]")
 _REFUSED_IN_WORD = re.compile(f"[ \t{_WHITESPACE}{_SURROGATES}]")
 _REFUSED_IN_LABEL = re.compile(f"[() \t{_WHITESPACE}{_SURROGATES}]")
-# Both begin at the first of a run of backslashes, so that their time is linear in its length.
+# Both patterns begin at the first backslash of a run, so their time is linear in the length of the run.
 _TO_ESCAPE = re.compile(r"(?<!\\)(\\*)(?:([()])|(-[LR]RB))")
 _ESCAPED = re.compile(r"(?<!\\)((?:\\\\)*)(?:\\(-[LR]RB)|(-[LR]RB-))")
 

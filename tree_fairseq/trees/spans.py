@@ -3,9 +3,9 @@
 Spans are half-open and count leaves from the start of the line, so the trees of a line follow one another. Preorder,
 spans and depths determine the trees.
 
-`read_span_block` reads many lines of brackets at once, in whole arrays, if they are written plainly, as nearly all are:
-with one blank before each opening bracket and before each word, and nowhere else, as
-:func:`tree_fairseq.trees.bracket.write_forest` writes them.
+`read_span_block` reads many lines of brackets at once, in whole arrays. It reads the plain lines alone: those with one
+blank before each opening bracket and before each word, and no other blank. Nearly all lines are plain, because
+:func:`tree_fairseq.trees.bracket.write_forest` writes them so.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class TreeSpans:
     """The trees of a line as arrays; M is the number of their nodes, not counting words."""
 
     leaves: list[str]  # the words from left to right
-    labels: list[str]  # of the M nodes in preorder, including preterminals and unary chains
-    spans: np.ndarray  # int32 [M, 3], the columns start, end and depth; the depth of a root is 0
+    labels: list[str]  # the label of each node in preorder; preterminals and unary chains are nodes
+    spans: np.ndarray  # int32 [M, 3], the columns start, end and depth; a root has depth 0
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TreeSpans):
@@ -153,7 +153,7 @@ class SpanBlock(NamedTuple):
     """The trees of the plain lines of a text.
 
     Attributes:
-        is_plain: which lines of the text these are, ``[lines]`` bool; the other attributes are about them alone
+        is_plain: which lines of the text are plain, ``[lines]`` bool; the other attributes leave out all other lines
         leaf_counts, node_counts: of each line, int32
         rows: int32 ``[M, 4]``, the nodes of all lines in preorder: position of the label in ``labels``, start, end,
             depth, as in `TreeSpans`
@@ -172,7 +172,7 @@ class SpanBlock(NamedTuple):
 def read_span_block(data: bytes, *, is_checked: bool = False) -> SpanBlock:
     """Reads the plain lines of UTF-8 text, each of which ends with a line feed.
 
-    A line that may be malformed is not plain, so that `read_forest` can judge it; ``is_checked`` means that it has.
+    Without ``is_checked``, a line that may be malformed is not plain, so that `read_forest` can judge it.
     """
     characters = np.frombuffer(data, np.uint8)
     kinds = _KINDS[characters]

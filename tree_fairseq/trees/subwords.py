@@ -174,7 +174,7 @@ _Aligned = tuple[Optional[Tree], int, int]
 
 
 class _PieceAligner:
-    """Puts pieces in the places of their tokens; `node` is folded over the trees of a line in order."""
+    """Puts pieces in the places of their tokens. `node` is the function of `Tree.fold`, for each tree in order."""
 
     def __init__(
         self,
@@ -191,7 +191,7 @@ class _PieceAligner:
         self.waiting: list[tuple[int, str]] = []
         sizes = [len(tree.leaves()) for tree in forest]
         last_of_tree = [end - 1 for end, size in zip(accumulate(sizes), sizes) for _ in range(size)]
-        # Neither is reset for a piece: offsets can decrease where text was normalised, and must not reorder pieces.
+        # Both only grow: where text was normalised, offsets can decrease, and the pieces must keep their order.
         first = last = 0
         for piece, (start, end) in zip(pieces, piece_offsets):
             while first < len(token_offsets) - 1 and token_offsets[first][1] <= start:

@@ -129,7 +129,7 @@ class SymbolEncoding:
     def encode(self, tree: Tree) -> list[str]:
         """The symbols of a tree; raises ReservedMarkError if a label contains the mark."""
         symbols: list[str] = []
-        # Siblings and the index of one of them; the index after the last one is <null>.
+        # Siblings and the index of the next one to write; the index after the last sibling stands for <null>.
         waiting: deque[tuple[Sequence[Tree], int]] = deque([((tree,), 0)])
         while waiting:
             siblings, place = waiting.pop() if self.traversal == "dfs" else waiting.popleft()

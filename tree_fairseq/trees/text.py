@@ -1,4 +1,4 @@
-"""Lines and tokens of text files, split exactly where fairseq splits them, and the check of whole files before work."""
+"""Lines and tokens of text files, split where fairseq splits them, and the check of a whole file before work begins."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CONTROL_NAMES = (
     "NEXT LINE"
 ).split(",")
 _CONTROLS = dict(zip("\n\x0b\x0c\r\x1c\x1d\x1e\x1f\x85", _CONTROL_NAMES))
-# The same as bytes of UTF-8: a hit only means that the slow reader has to look.
+# The same characters as bytes of UTF-8. If a block has one of these bytes, the slow reader checks its lines.
 _SUSPECT_BYTES = np.isin(np.arange(256), list(b"\x0b\x0c\x1c\x1d\x1e"))
 _SUSPECT_CHARACTERS = (b"\xc2\x85", b"\xe2\x80\xa8", b"\xe2\x80\xa9")
 _SUSPECT_RETURN = re.compile(rb"\r(?!\n|\Z)")
@@ -91,12 +91,6 @@ def decode_line(raw: bytes, path: str | os.PathLike, number: int) -> str:
         raise TextFormatError(message, path, number, column, hint) from None
 
 
-def count_lines(path: str | os.PathLike) -> int:
-    """The number of lines that `read_lines` would yield, without decoding or checking them."""
-    with open(path, "rb") as file:
-        return sum(1 for _ in file)
-
-
 class Chunk(NamedTuple):
     """Consecutive lines: the bytes ``start`` to ``end`` of a file; the number of the first line is ``first_line``."""
 
@@ -113,7 +107,7 @@ class TextInput:
     lines: int
     size: int
     sha256: str
-    chunks: tuple[Chunk, ...]  # of ``CHUNK_LINES`` lines each, whatever the number of workers
+    chunks: tuple[Chunk, ...]  # they have ``CHUNK_LINES`` lines each, for any number of workers
 
 
 def inspect_text(path: str | os.PathLike) -> TextInput:
@@ -152,7 +146,7 @@ def inspect_text(path: str | os.PathLike) -> TextInput:
 
 
 def _check_block(block: bytes, path: Path) -> None:
-    """Lets the strict reader find and report the place if these bytes may hold anything that it refuses."""
+    """Calls the strict reader, which reports the place, if these bytes may contain something that it refuses."""
     try:
         block.decode("utf-8")
         suspect = bool(_SUSPECT_BYTES[np.frombuffer(block, np.uint8)].any())

@@ -62,13 +62,13 @@ class _Node:
 def reattach(tree: Tree, share: float, generator: random.Random) -> Tree:
     """Attaches random constituents elsewhere.
 
-    Each constituent below the root, a word with its tag among them, is moved with probability ``share``, one after the
-    other in preorder. All places are alike in which the words keep their order: under a phrase that ends where the
-    constituent begins, under one that begins where it ends, and under an ancestor that it can reach from the edge of
-    all phrases in between. An only child stays where it is, and so do words in a flat tree. Every constituent keeps its
-    label, and the pieces of a word stay together.
+    The constituents below the root, which include words with their tags, are visited in preorder, and each is moved
+    with probability ``share``. Its new parent is drawn uniformly from the phrases under which the order of the words
+    stays the same: phrases that end where the constituent begins, phrases that begin where it ends, and the ancestors
+    of which it is at the edge. An only child stays in its place, and so does a word in a flat tree. Every constituent
+    keeps its label, and the pieces of a word stay together.
 
-    Every constituent takes two numbers from the generator, so a larger share draws the same constituents and more.
+    Every constituent takes two numbers from the generator. So a larger share moves the same constituents and more.
     """
     root, nodes = _copy(tree)
     for node in nodes[1:]:
@@ -92,7 +92,7 @@ def _copy(tree: Tree) -> tuple[_Node, list[_Node]]:
 
 
 def _places(node: _Node) -> list[tuple[_Node, int]]:
-    """The phrases under which a node can be, each with its place among the children."""
+    """The phrases under which a node can stand, each with the node's place among the children."""
     parent = node.parent
     if parent is None or len(parent.children) == 1:
         return []

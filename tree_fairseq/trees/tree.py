@@ -12,7 +12,7 @@ from itertools import accumulate
 from typing import Any, TypeVar
 
 from tree_fairseq.errors import MixedChildrenError, OutsideTreeError
-from tree_fairseq.support.libraries import import_library
+from tree_fairseq.support.python_versions import import_library
 
 _LABEL_COLUMNS = 20  # the columns that a narrow drawing keeps for labels and words
 

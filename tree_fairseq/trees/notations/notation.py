@@ -24,7 +24,7 @@ LITERAL_CODE = r"\\(?=u[0-9a-f]{4})"  # pattern of a backslash that would be rea
 _ESCAPED = re.compile(r"\\u([0-9a-f]{4})")
 
 
-# Text, or a tree whose text belongs there and the place that it has in its parent, see `Notation`.
+# Text, or a tree to be written there and its place in its parent.
 Piece = Union[str, tuple[Tree, Any]]
 
 
@@ -32,7 +32,7 @@ class Notation(ABC):
     """A notation of symbol trees."""
 
     WHOLE: Any = None
-    """The place of a whole tree. A place is what the text of a node depends on besides the node."""
+    """The place of a whole tree. The place is everything outside a node on which the node's text depends."""
 
     def read(self, line: str, path: str | os.PathLike | None = None, line_number: int | None = None) -> Tree:
         """Reads the tree of a line, which is in this place of this file.
@@ -86,7 +86,7 @@ def unescape_name(text: str) -> str:
 
 
 def escape_name(name: str, refused: re.Pattern) -> str:
-    """Writes a name with codes for the parts that ``refused`` matches; the pattern must match `LITERAL_CODE`, too."""
+    """Writes a name with codes for the parts that ``refused`` matches. The pattern must also match `LITERAL_CODE`."""
     if name in ("", EMPTY_NAME):
         return escape_first(name) if name else EMPTY_NAME
     return refused.sub(lambda found: "".join(map(_code, found[0])), name)
