@@ -13,12 +13,10 @@ from __future__ import annotations
 import logging
 import math
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from fairseq import hub_utils
-from fairseq.data import FairseqDataset
 from torch import Tensor
 
 import tree_fairseq
@@ -132,12 +130,6 @@ class TreeHubInterface(hub_utils.GeneratorHubInterface):
         Raises InputError if a line cannot be read, and fairseq's errors if one is too long.
         """
         return list(self._build_batches(self._read(lines), skip_invalid_size_inputs=False))
-
-    def batches_of(self, dataset: FairseqDataset, **options) -> Iterator[dict]:
-        """Yields batches of a data set of the task, without examples that are too long for the model."""
-        limits = {"max_tokens": self.cfg.dataset.max_tokens, "max_sentences": self.cfg.dataset.batch_size}
-        limits |= {"max_positions": self.max_positions, "ignore_invalid_inputs": True}
-        return self.task.get_batch_iterator(dataset, **limits, **options).next_epoch_itr(shuffle=False)
 
     def _read(self, lines: list[str]) -> list[Tensor]:
         """The tokens of new lines; those that are unknown are counted."""

@@ -27,17 +27,20 @@ from tree_fairseq.commands.checkpoints import load_models, parse_flags
 from tree_fairseq.errors import InputError, TreeFairseqError
 from tree_fairseq.new_text.faulty_lines import read_buffers, read_with_care
 from tree_fairseq.new_text.translations import Sentence, Translator, stored_tree, typed_trees
-from tree_fairseq.support.error_reports import failed
+from tree_fairseq.support.error_reports import drop_output, failed
 from tree_fairseq.support.files import atomic_file
-from tree_fairseq.support.options import given_flags, refuse_flags
+from tree_fairseq.support.options import flag_of, refuse_flags
 from tree_fairseq.support.progress import with_progress
 from tree_fairseq.tasks.pair_dataset import InputLines
 
 logger = logging.getLogger(__name__)
 
 _LINES_OF_A_FILE = 10_000  # that are read, parsed and sorted by length at once
-# What needs references or typed constraints, or divides the input among processes.
-_REFUSED = "constraints lm_path prefix_size replace_unk score_reference results_path".split()
+# These need references or typed constraints, divide the input among processes, or have another name here.
+_REFUSED = (
+    "constraints prefix_size replace_unk score_reference lm_path results_path "
+    "num_shards shard_id distributed_world_size"
+).split()
 
 
 def _add_flags(parser: ArgumentParser) -> list[str]:
@@ -106,7 +109,11 @@ def _translate_split(translator: Translator, args: Namespace) -> list[Sentence]:
     task, split = translator.task, args.gen_subset
     task.load_dataset(split)
     sentences = [Sentence(number) for number in range(len(task.dataset(split)))]
-    batches = translator.interface.batches_of(task.dataset(split), num_workers=args.num_workers)
+    limits = {"max_positions": translator.interface.max_positions, "ignore_invalid_inputs": True}
+    sizes = translator.interface.cfg.dataset
+    batches = task.get_batch_iterator(
+        task.dataset(split), sizes.max_tokens, sizes.batch_size, num_workers=args.num_workers, **limits
+    ).next_epoch_itr(shuffle=False)
     for batch in with_progress(batches, f"translate {split}"):
         for sentence in translator.sentences(batch):
             if args.nbest_json is not None:
@@ -119,7 +126,11 @@ def _check(args: Namespace) -> None:
     """Refuses, before a model is loaded, what cannot work."""
     if args.path is None:
         raise InputError("--path CHECKPOINT is missing")
-    refuse_flags(given_flags(args, *_REFUSED), "tree-fairseq translate", advice="use fairseq-generate")
+    refuse_flags(
+        {flag_of(name): name in args.given for name in _REFUSED},
+        "tree-fairseq translate",
+        advice="use fairseq-generate",
+    )
     if args.input != "-" and not Path(args.input).is_file():
         raise InputError("there is no such file", args.input)
     for path in (args.output, args.nbest_json):
@@ -146,6 +157,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             else:
                 for sentences in _translate_text(translator, args):
                     files.write(sentences)
+    except BrokenPipeError:
+        drop_output()
     except (TreeFairseqError, OSError) as error:
         return failed(error, logger)
     return 0
