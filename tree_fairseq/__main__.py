@@ -19,7 +19,6 @@ COMMANDS = {
     "induce": ("commands.induce:main", "trees that a Treeformer induces, their F1 and their pictures"),
     "replay": ("commands.replay:main", "runs the batch again at which a training stopped at NaN or infinity"),
     "repairs": ("repairs.table:main", "the functions of fairseq and torch that the package replaces, and why"),
-    "curves": ("commands.curves:main", "learning curves, drawn from logs of training"),
     "explore": ("commands.explore:main", "a page that shows what models do with sentences"),
     "score": (
         "scoring.__main__:main",

@@ -1,4 +1,4 @@
-"""Learning curves from fairseq's logs, and the command that draws them."""
+"""Learning curves from fairseq's logs."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from tests.drawing.pictures import size_of, texts_of
-from tree_fairseq.commands.curves import main
+from tests.drawing.pictures import texts_of
 from tree_fairseq.drawing.figure_files import figure_to_svg
 from tree_fairseq.drawing.learning_curves import draw_curves, read_curves
 from tree_fairseq.errors import InputError
@@ -80,12 +79,3 @@ def test_logs_without_metrics_are_refused(tmp_path):
         read_curves(write_log(tmp_path / "log", []))
     with pytest.raises(InputError, match="missing: the log cannot be read"):
         read_curves(tmp_path / "missing")
-
-
-def test_the_command(log, tmp_path, capsys, caplog):
-    output = tmp_path / "curves"
-    assert main([str(log), f"stock={log}", "--metrics", "loss", "--output", str(output)]) == 0
-    assert capsys.readouterr().out.splitlines() == [f"{output}.svg", f"{output}.png"]
-    assert "stock, training" in texts_of(output.with_suffix(".svg").read_text())
-    assert max(size_of(output.with_suffix(".png").read_bytes())) < 1000
-    assert main([str(log), "--metrics", "chrf", "--output", str(output)]) == 1 and "'chrf'" in caplog.text

@@ -99,7 +99,7 @@ COMMANDS_WITH_CHECKPOINTS: dict[str, Command] = {
     "score --checkpoint": lambda good, path, output: str(runs.checkpoint_facts(path)),
 }
 WITHOUT_CHECKPOINTS = {
-    "path", "parse", "annotate", "check", "export", "curves", "repairs",  # commands
+    "path", "parse", "annotate", "check", "export", "repairs",  # commands
     "regression", "rouge", "structural", "bleu", "classification", "seeds",  # --checkpoint is one function
     "preprocess", "score", "tree-fairseq",
 }  # fmt: skip

@@ -172,7 +172,7 @@ COMMANDS_WITH_FOLDERS: dict[str, Command] = {
     ),
 }
 READING_ALL = ("train", "generate", "interactive", "hub", "translate", "check")
-WITHOUT_FOLDERS = {"path", "parse", "average", "curves", "score", "repairs", "tree-fairseq"}
+WITHOUT_FOLDERS = {"path", "parse", "average", "score", "repairs", "tree-fairseq"}
 
 
 def test_every_command_has_a_row():
