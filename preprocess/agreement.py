@@ -101,10 +101,6 @@ def found_in(
     """Returns the examples in files of trees and of text.
 
     Raises CorpusError if a line is not a tree.
-
-    Args:
-        parse: returns the bracketed lines of a text file
-        tagged: receives counts of pairs of a tag and a word
     """
     lines: list[Labelled] = []
     for path in paths:

@@ -76,9 +76,6 @@ class Lexicon:
         """Keeps words that occur at least twice with a tag, and for the most part with this tag.
 
         Raises CorpusError if a class has no word.
-
-        Args:
-            tagged: counts of pairs of a tag and a word in lower case
         """
         totals: Counter[str] = Counter()
         for (_, word), count in tagged.items():

@@ -61,9 +61,6 @@ def load_test(text: Path) -> list[Labelled]:
     """Reads the test sentences. Those whose two verb forms do not show the number are left out and logged.
 
     Raises CorpusError if a line of ``.gold`` is malformed or does not match its sentence.
-
-    Args:
-        text: path of ``subj_agr_filtered.text``, which has ``.gold`` beside it
     """
     gold = text.with_suffix(".gold")
     sentences, rows = list(raw_lines(text)), list(raw_lines(gold))

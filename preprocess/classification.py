@@ -29,9 +29,6 @@ def load(args: argparse.Namespace, work: Path) -> tuple[Splits, str]:
     """Returns the splits of the data set that a command line names, and the suffix of their files.
 
     Raises CorpusError if files are missing or malformed and FetchError if an archive cannot be extracted.
-
-    Args:
-        work: folder to extract archives into
     """
     if args.name == "sst5":
         return sentiment_treebank.load_trees(args.data, sentiment_treebank.FIVE), "trees"

@@ -15,10 +15,6 @@ from tree_fairseq.support.logs import log_to_standard_error
 def run_command(command: str, run: Callable[[], None]) -> int:
     """Runs a command with logging on standard error. Errors in the data are printed without a traceback.
 
-    Args:
-        command: name of the module that runs
-        run: does the work
-
     Returns:
         the exit status
     """
@@ -35,11 +31,6 @@ def run_command(command: str, run: Callable[[], None]) -> int:
 
 def prepare_data_set(command: str, name: str, prepare: Callable[[], Mapping[str, int]]) -> int:
     """Prepares a data set and prints the sizes of its splits.
-
-    Args:
-        command: name of the module that runs
-        name: name of the data set
-        prepare: writes the data set and returns the number of examples of each split
 
     Returns:
         the exit status

@@ -30,9 +30,6 @@ def load(name: str, data: Path, seed: int = SEED) -> Splits:
     """Reads the splits of a task; ``test1`` is the mismatched development set of MNLI.
 
     Raises CorpusError if files are missing or malformed.
-
-    Args:
-        seed: seed of the draw of the validation set, the same for all models
     """
     task = TASKS[name]
     train, *tests = (task.read(data, split) for split in task.splits)

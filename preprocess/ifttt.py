@@ -26,7 +26,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 from preprocess.corpora import CorpusError, clean_line
-from preprocess.ifttt_programs import program, prune, read_program
+from preprocess.ifttt_programs import program, read_program
 from preprocess.logical_forms import Example, Splits, raw_lines
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Tree
@@ -117,14 +117,13 @@ def groups_of(answers: list[tuple[str, ...]], tree: Tree) -> tuple[str, ...]:
     return tuple(name for name, inside in belongs.items() if inside)
 
 
-def load(data: Path, text: str = "title", arguments: str = "all") -> Splits:
+def load(data: Path, text: str = "title") -> Splits:
     """Reads the splits of a folder.
 
     Raises CorpusError if a file is missing or malformed.
 
     Args:
         text: ``title``, ``description`` or ``both``
-        arguments: which parameters of programs are kept: ``all``, ``names`` (without values) or ``none``
     """
     lists = {
         split: list(filter(None, map(str.strip, raw_lines(find(data, name))))) for split, name in URL_LISTS.items()
@@ -135,10 +134,10 @@ def load(data: Path, text: str = "title", arguments: str = "all") -> Splits:
         (folder / ANNOTATION for folder in (data, data / "data") if (folder / ANNOTATION).is_file()), None
     )
     answers = {} if annotation is None else read_answers(annotation)
-    return {split: _examples(split, urls, recipes, answers, arguments) for split, urls in lists.items()}
+    return {split: _examples(split, urls, recipes, answers) for split, urls in lists.items()}
 
 
-def _examples(split: str, urls: list[str], recipes: dict, answers: dict, arguments: str) -> list[Example]:
+def _examples(split: str, urls: list[str], recipes: dict, answers: dict) -> list[Example]:
     bracket = notation_named(NOTATION)
     there = [url for url in urls if url in recipes]
     named = [url for url in there if recipes[url][0]]
@@ -155,5 +154,5 @@ def _examples(split: str, urls: list[str], recipes: dict, answers: dict, argumen
     for url in named:
         source, tree = recipes[url]
         groups = groups_of(answers.get(url, []), tree) if split == "test" else ()
-        examples.append(Example(source, bracket.write(prune(tree, arguments)), groups))
+        examples.append(Example(source, bracket.write(tree), groups))
     return examples

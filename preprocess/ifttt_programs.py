@@ -12,10 +12,7 @@ from typing import NamedTuple
 from preprocess.corpora import CorpusError, clean_line
 from tree_fairseq.trees.tree import Tree
 
-ARGUMENTS = ("all", "names", "none")
-
 _TOKEN = re.compile(r'\s*(?:(?P<close>\))|\(\s*(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<name>[^\s)"][^\s)]*)))')
-_PARAMETERS = ("PARAMS", "OUTPARAMS")
 
 
 def read_program(text: str) -> Tree:
@@ -47,21 +44,6 @@ def _label(found: re.Match) -> str:
     if found["name"] is not None:
         return found["name"]
     return clean_line(re.sub(r"\\(.)", r"\1", found["quoted"]))
-
-
-def prune(tree: Tree, arguments: str) -> Tree:
-    """Returns a program with all its parameters, with their names only, or without parameters."""
-    if arguments == "all":
-        return tree
-
-    def rebuild(node: Tree, children: list[Tree]) -> Tree:
-        if arguments == "none":
-            return Tree(node.label, [child for child in children if child.label not in _PARAMETERS])
-        if node.label in _PARAMETERS:
-            return Tree(node.label, [Tree(child.label) for child in children])
-        return Tree(node.label, children)
-
-    return tree.fold(rebuild)
 
 
 class Program(NamedTuple):

@@ -23,11 +23,6 @@ def languages(folder: Path, source: str | None = None, target: str | None = None
     """Returns the source and the target language of a folder, from the names of its files.
 
     Raises CorpusError if the names of the files do not determine the languages.
-
-    Args:
-        folder: the folder
-        source: the source language, or None: English if it is one of the two, otherwise the first by name
-        target: the target language, or None
     """
     found = sorted(path.suffix[1:] for path in folder.glob("train.*") if path.suffix[1:])
     if source is None and target is None and len(found) == 2:

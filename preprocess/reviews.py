@@ -36,9 +36,6 @@ def load_imdb(data: Path, work: Path, valid: int, seed: int, workers: int = 1) -
     """Reads the splits of IMDB as Moses tokens; ``valid`` reviews are held out of train.
 
     Raises CorpusError if folders are missing or empty.
-
-    Args:
-        work: folder to extract an archive into
     """
     for folder in unpack(data, work):
         for root in (folder, folder / "aclImdb"):

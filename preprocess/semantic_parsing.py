@@ -19,7 +19,6 @@ from pathlib import Path
 
 from preprocess import active_logical, cogs, ifttt, utterances
 from preprocess.command import prepare_data_set
-from preprocess.ifttt_programs import ARGUMENTS
 from preprocess.logical_forms import Splits, report_duplicates, shorten, write_splits
 from preprocess.recombination import KIND, KINDS, permute, recombine, report_overlap
 from tree_fairseq.trees.notations import NOTATIONS
@@ -39,7 +38,7 @@ def load(args: argparse.Namespace) -> Splits:
     if args.name in utterances.CORPORA:
         return utterances.load(args.data, args.notation, args.valid, args.seed, args.keep_valid)
     if args.name == "ifttt":
-        return ifttt.load(args.data, args.text, args.arguments)
+        return ifttt.load(args.data, args.text)
     if args.name == "cogs":
         return cogs.load(args.data, args.targets, args.generalization_sample)
     return active_logical.load(args.data, args.direction, args.deeper)
@@ -121,12 +120,6 @@ def _add_utterance_arguments(parser: argparse.ArgumentParser, corpus: utterances
 def _add_ifttt_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--text", choices=sorted(ifttt.TEXTS), default="title", help="text of recipes (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--arguments",
-        choices=ARGUMENTS,
-        default="all",
-        help="parameters of programs: with values, names only, or none (default: %(default)s)",
     )
 
 

@@ -47,12 +47,6 @@ def load(data: Path, notation: str, valid: int, seed: int = 1, keep_valid: bool 
     """Reads the splits of a folder.
 
     Raises CorpusError if a file is missing or malformed.
-
-    Args:
-        notation: notation of the logical forms
-        valid: number of validation examples if they are drawn from training
-        seed: seed of that draw
-        keep_valid: whether the validation examples are part of training, too
     """
     paths = {name: data / f"{name}.txt" for name in ("train", "dev", "test")}
     there = {name for name, path in paths.items() if path.is_file()}

@@ -50,11 +50,6 @@ def all_pieces(pieces: PretrainedPieces) -> Dictionary:
 def write_pieces(files: list[Path], name: str, suffix: str) -> None:
     """Writes the pieces beside the files, and the dictionary beside the first.
 
-    Args:
-        files: files of raw text; their suffixes are replaced
-        name: folder of the encoder
-        suffix: suffix of the files to write
-
     Raises:
         CorpusError: as `pieces_of_lines`, or a file would be overwritten
         InputError: the tokenizer cannot be loaded

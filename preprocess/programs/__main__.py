@@ -47,11 +47,6 @@ def arguments_parser() -> argparse.ArgumentParser:
         default=default_modules(),
         help="folder for the CoffeeScript compiler and the JavaScript parser, which npm fetches (default %(default)s)",
     )
-    scripts.add_argument(
-        "--call-arguments",
-        action="store_true",
-        help="keep the arguments of JavaScript calls and the names of methods, which the published trees do not have",
-    )
     scripts.add_argument("--toy", action="store_true", help="draw only programs that can be translated without Node")
     return parser
 
@@ -74,7 +69,7 @@ def main(arguments: list[str] | None = None) -> int:
                 splits = coffeescript.data_set(options.setting, sizes, options.seed, None, options.workers)
             else:
                 splits = coffeescript.compiled_data_set(
-                    options.setting, sizes, options.seed, options.workers, options.node_modules, options.call_arguments
+                    options.setting, sizes, options.seed, options.workers, options.node_modules
                 )
             suffixes = coffeescript.SUFFIXES
     except (CorpusError, NodeError) as error:

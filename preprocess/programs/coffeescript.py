@@ -117,11 +117,11 @@ def data_set(
 
 
 def compiled_data_set(
-    name: str, sizes: Mapping[str, int], seed: int, workers: int, folder: Path, call_arguments: bool
+    name: str, sizes: Mapping[str, int], seed: int, workers: int, folder: Path
 ) -> dict[str, list[Program]]:
     """Returns the programs of all splits like ``data_set``, with the compiler of ``folder``.
 
     Raises CorpusError if the setting has too few different programs and NodeError if Node is not installed or fails.
     """
-    with JavaScriptCompiler(folder, call_arguments) as compiler:
+    with JavaScriptCompiler(folder) as compiler:
         return data_set(name, sizes, seed, compiler, workers)

@@ -1,6 +1,6 @@
 // Compiles CoffeeScript programs to JavaScript and writes the trees and the tokens of the results.
 //
-//     node compile.js FOLDER_WITH_NODE_MODULES [--call-arguments]
+//     node compile.js FOLDER_WITH_NODE_MODULES
 //
 // Every line of the input is a JSON list of programs, every line of the output a JSON list of as many results, each
 // {"tree": "( BlockStatement ... )", "tokens": "var x ; ..."} or {"error": "..."}.
@@ -9,7 +9,7 @@
 
 const readline = require("readline");
 
-const [folder, ...options] = process.argv.slice(2);
+const [folder] = process.argv.slice(2);
 const load = (name) => require(require.resolve(name, { paths: [folder] }));
 const coffee = load("coffeescript");
 const acorn = load("acorn");
@@ -18,12 +18,11 @@ const ECMA_SCRIPT = { ecmaVersion: 5 };
 // Fields of acorn's nodes that are no children, and children that the published trees do not have.
 const ATTRIBUTES = new Set(["type", "start", "end", "kind", "operator"]);
 const UNPUBLISHED = { CallExpression: "arguments", MemberExpression: "property" };
-const keepsArguments = options.includes("--call-arguments");
 
 function children(node) {
   const found = [];
   for (const field of Object.keys(node)) {
-    if (ATTRIBUTES.has(field) || (!keepsArguments && UNPUBLISHED[node.type] === field)) continue;
+    if (ATTRIBUTES.has(field) || UNPUBLISHED[node.type] === field) continue;
     for (const value of [].concat(node[field])) {
       if (value && value.type) found.push(value);
     }

@@ -46,13 +46,7 @@ SETTINGS = {
 
 
 def lines(program: Tree, dialect: Dialect, text: str = "") -> Program:
-    """Returns the lines of a FOR program: both trees, then both texts.
-
-    Args:
-        program: a program that passes ``check_program``
-        dialect: dialect of the program
-        text: ``for_text(program, dialect)`` if it is known
-    """
+    """Returns the lines of a FOR program: both trees, then both texts."""
     bracket = notation_named("bracket")
     translated = to_lambda(program, dialect)
     return (
@@ -64,13 +58,7 @@ def lines(program: Tree, dialect: Dialect, text: str = "") -> Program:
 
 
 def draw(name: str, seed: int, number: int) -> list[Program]:
-    """Draws one chunk of programs, which depends on the arguments alone.
-
-    Args:
-        name: name of the setting
-        seed: seed of the data set
-        number: number of the chunk
-    """
+    """Draws one chunk of programs, which depends on the arguments alone."""
     setting = SETTINGS[name]
     sampler = ForSampler(random.Random(f"{name} {seed} {number}"), setting.dialect, setting.budget)
     programs: list[Program] = []
@@ -107,13 +95,6 @@ def data_set(
     """Returns the programs of all splits.
 
     Raises CorpusError if the published files are malformed, or the setting has too few different programs.
-
-    Args:
-        name: name of the setting
-        sizes: number of programs of each split
-        seed: seed of all draws
-        workers: number of processes that draw; the result does not depend on it
-        folder: folder of the published validation and test set, which replace drawn ones
     """
     given = published(folder, sizes) if folder is not None else None
     drawn = chunks(partial(draw, name, seed), workers)

@@ -60,18 +60,12 @@ class JavaScriptCompiler:
 
     Args:
         folder: folder for the npm packages, which are downloaded if they are missing
-        call_arguments: keep the arguments of calls and the names of methods, which the published trees do not have
     """
 
-    def __init__(self, folder: Path, call_arguments: bool = False):
+    def __init__(self, folder: Path):
         node = _program("node")
         fetch_modules(folder)
-        command = [
-            node,
-            str(_HERE / "compile.js"),
-            str(folder.resolve()),
-            *(["--call-arguments"] if call_arguments else []),
-        ]
+        command = [node, str(_HERE / "compile.js"), str(folder.resolve())]
         self._complaints = TemporaryFile("w+", encoding="utf-8", errors="replace")
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._complaints, encoding="utf-8"
@@ -88,9 +82,6 @@ class JavaScriptCompiler:
         """Returns the bracketed tree and the tokens of the translation of each program.
 
         Raises NodeError if Node fails, or a program is not valid CoffeeScript.
-
-        Args:
-            programs: texts of CoffeeScript files
         """
         try:
             self._process.stdin.write(json.dumps(list(programs)) + "\n")

@@ -31,10 +31,6 @@ def to_lambda(program: Tree, dialect: Dialect) -> Tree:
         T(For x i c s p)   = Letrec f x (If c (Let dummy T(p) (App f s)) Unit) (App f i)
         T(Seq p q)         = Let x e T(q)              where T(p) = Let x e Unit
                            = Let dummy T(p) T(q)       otherwise
-
-    Args:
-        program: a program that passes ``check_program``
-        dialect: contains the names of the function f and of the dummy
     """
     dummy, function = Tree(dialect.dummy), Tree(dialect.function)
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from preprocess import toy_corpus
 from preprocess.corpora import CorpusError
 from preprocess.ifttt import groups_of, load, words
-from preprocess.ifttt_programs import prune, read_program
+from preprocess.ifttt_programs import read_program
 from preprocess.semantic_parsing import main
 from tests.strategies import deep_tree, symbol_trees
 from tree_fairseq.trees.notations import notation_named
@@ -52,11 +52,6 @@ def test_deep_programs():
 def test_a_program_in_brackets():
     write = notation_named("bracket").write
     assert write(read_program(CODE)) == WRITTEN.format('A\\u0020"b"\\u0020{{c}}\\u0020\\u0028d\\u0029', "\\e")
-    assert write(prune(read_program(CODE), "names")).endswith("( PARAMS Subject Body Empty ) ) ) )")
-    assert (
-        write(prune(read_program(CODE), "none"))
-        == "( ROOT IF ( TRIGGER Twitter ( FUNC New_tweet ) ) THEN ( ACTION Email ( FUNC Send_me ) ) )"
-    )
 
 
 @pytest.mark.parametrize(
@@ -112,7 +107,6 @@ def test_splits_by_address(raw, caplog):
     assert not any(example.groups for split in ("train", "valid") for example in splits[split])
     assert {name for example in splits["test"] for name in example.groups} == {"english", "intelligible", "gold"}
     assert all("( TRIGGER" in example.target and "PARAMS" in example.target for example in splits["train"])
-    assert not any("PARAMS" in example.target for example in load(raw, arguments="none")["train"])
     both = load(raw, text="both")["test"][0].source
     assert both == f"{splits['test'][0].source} {splits['test'][0].source}"
 
@@ -121,10 +115,7 @@ def test_the_folder_of_the_archive_and_no_annotation(raw, tmp_path):
     (raw / "turk_public.tsv").unlink()
     (tmp_path / "archive").mkdir()
     raw.rename(tmp_path / "archive" / "data")
-    assert (
-        main(["ifttt", "--data", str(tmp_path / "archive"), "--output", str(tmp_path / "out"), "--arguments", "names"])
-        == 0
-    )
+    assert main(["ifttt", "--data", str(tmp_path / "archive"), "--output", str(tmp_path / "out")]) == 0
     assert not (tmp_path / "out" / "test.groups").exists()
 
 
