@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import ast
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,8 @@ from types import SimpleNamespace
 import pytest
 from fairseq import options
 
-from tree_fairseq.repairs import REPAIRS, table
+from tests.end_to_end.ranks import IS_LONG
+from tree_fairseq.repairs import REPAIRS, Repair, table
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "tree_fairseq"
@@ -76,6 +78,23 @@ def test_there_are_few_repairs_and_all_say_why():
         assert all(vars(repair).values()), repair
         file, _, name = repair.test.partition("::")
         assert f"def {name.partition('[')[0]}(" in (ROOT / file).read_text(encoding="utf-8"), repair.test
+
+
+def test_the_test_of_a_row_fails_without_the_row():
+    """With ``TREE_FAIRSEQ_LONG_TESTS=1`` all rows, otherwise those with a quick test in this folder."""
+    is_here = [repair.test.startswith("tests/repairs/") and "killed" not in repair.test for repair in REPAIRS]
+    tried = [repair.target for repair, quick in zip(REPAIRS, is_here) if (quick or IS_LONG) and is_needed(repair)]
+    command = [sys.executable, "-m", "tests.repairs.without_a_row", *tried]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    statuses = dict(line.split() for line in done.stdout.splitlines())
+    assert [*statuses] == tried
+    failed = (str(int(pytest.ExitCode.TESTS_FAILED)), str(-signal.SIGALRM))
+    assert {target: status for target, status in statuses.items() if status not in failed} == {}
+
+
+def is_needed(repair: Repair) -> bool:
+    """Whether the installed versions have the fault."""
+    return any(hasattr(getattr(owner, repair.name), table._MARK) for owner in repair.owners())
 
 
 def test_nothing_else_sets_attributes_of_other_packages():
