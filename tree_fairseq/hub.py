@@ -80,7 +80,7 @@ class TreeHubInterface(hub_utils.GeneratorHubInterface):
         return [self.decode(tokens) for tokens in self._best(sentences, beam, verbose=verbose, **kwargs)]
 
     def generate(self, tokenized_sentences, beam: int = 5, verbose: bool = False, **kwargs) -> list[list[dict]]:
-        """Also logs the best hypotheses in brackets, if they are trees and are logged."""
+        """Generates as fairseq's interface does; ``verbose`` also logs the brackets of the best hypotheses."""
         ranked = super().generate(tokenized_sentences, beam=beam, verbose=verbose, **kwargs)
         if verbose and isinstance(self.tgt_dict, _TREE_DICTIONARIES):
             for hypotheses in ranked:
@@ -121,25 +121,25 @@ class TreeHubInterface(hub_utils.GeneratorHubInterface):
         return classified
 
     def _best(self, sentences: list[str], beam: int, **kwargs) -> list[Tensor]:
-        """The tokens of the best hypothesis of each sentence."""
+        """Returns the tokens of the best hypothesis of each sentence."""
         return [ranked[0]["tokens"] for ranked in self.generate(self._read(sentences), beam, **kwargs)]
 
     def batches(self, lines: list[str]) -> list[dict]:
-        """Makes batches of lines of similar lengths; their ids are the places of the lines.
+        """Reads lines, and makes batches of lines of similar lengths, whose ids are the places of the lines.
 
         Raises InputError if a line cannot be read, and fairseq's errors if one is too long.
         """
         return list(self._build_batches(self._read(lines), skip_invalid_size_inputs=False))
 
     def _read(self, lines: list[str]) -> list[Tensor]:
-        """The tokens of new lines; those that are unknown are counted."""
+        """Returns the tokens of new lines, and counts those that the model does not know."""
         tokens, _ = self.task.get_interactive_tokens_and_lengths(lines, self.segment)
         if not isinstance(self.task, TreeTask):
             count_typed(self.task, [self.segment(line).split() for line in lines])
         return tokens
 
     def parse(self, sentences: list[str]) -> list[Forest]:
-        """Parses sentences as the model reads them, with subwords at the leaves; without trees if it reads sequences.
+        """Parses sentences as the model reads them, with subwords at the leaves. Sequences have no trees.
 
         Raises DataFolderError if the model was trained under a task of fairseq's own, which has no trees.
         """

@@ -29,7 +29,7 @@ _UNDECODED = "surrogateescape"  # keeps bytes that are not UTF-8, so that a line
 def read_with_care(
     read: Callable[[InputLines], Read], lines: InputLines, path: str, stops: bool = False
 ) -> tuple[Optional[Read], list[int]]:
-    """Reads all lines that can be read at once. For each other line there is a sentence on standard error.
+    """Reads all lines that can be read, together. A sentence on standard error names each other line.
 
     Args:
         read: reads lines, and raises an error if one of them is faulty

@@ -24,12 +24,12 @@ logger = logging.getLogger(__name__)
 
 
 def is_prepared(line: str) -> bool:
-    """Returns whether a line comes tokenised: it has marks of subwords, or Moses' entities."""
+    """Returns whether a line is tokenised already: it has marks of subwords, or Moses' entities."""
     return marks_of(line.split()) != "none" or unescape_entities(line) != line
 
 
 class FolderTokenizer:
-    """Tokenises a source and detokenises an output, each as its side of the folder says; called as fairseq's are."""
+    """Tokenises a source and detokenises an output as the folder says, with the methods of fairseq's tokenisers."""
 
     def __init__(self, source: SideText, target: SideText):
         self._source, self._target = source.build_tokenizer(), target.build_tokenizer()
@@ -44,7 +44,7 @@ class FolderTokenizer:
 
 
 class FolderSubwords:
-    """Splits the words of a source into pieces and joins those of an output; called as fairseq's models of subwords."""
+    """Splits the words of a source into pieces and joins those of an output, with the methods of fairseq's models."""
 
     def __init__(self, model: Optional[SubwordModel], target: SideText):
         self._model, self._joined = model, target.kind or "none"

@@ -65,7 +65,7 @@ class EncoderType:
 
     @property
     def tree_inputs(self) -> tuple[str, ...]:
-        """Names of the trees, and of the lengths, that it reads in ``net_input``."""
+        """The names of the trees and lengths that it reads in ``net_input``."""
         trees = (TREE_INPUTS[modality] for modality in self.reads if modality in TREE_INPUTS)
         return (*trees, SOURCE_LENGTHS) if self.reads_lengths else tuple(trees)
 
@@ -100,7 +100,7 @@ class EncoderType:
                 cfg.num_labels = len(side.labels)
 
     def trees_read(self, cfg: Any) -> tuple[str, ...]:
-        """Names of the trees in ``net_input`` that an encoder reads which was prepared with this configuration."""
+        """Returns the names of the trees in ``net_input`` that it reads under a configuration that was prepared."""
         more = (cfg.distance_input,) if tree_tables(cfg) else ()
         return tuple(dict.fromkeys((*self.tree_inputs, *more)))
 
@@ -116,7 +116,7 @@ def register_encoder(encoder: EncoderType) -> EncoderType:
 
 
 def encoder_of(cfg: Any) -> EncoderType:
-    """The encoder that a model's configuration names."""
+    """Returns the encoder that a model's configuration names."""
     if cfg.source_encoder not in ENCODERS:
         raise InputError(f"no encoder is called {cfg.source_encoder!r}", hint=f"There are {', '.join(ENCODERS)}.")
     return ENCODERS[cfg.source_encoder]
@@ -134,13 +134,13 @@ class PretrainedEncoderConfig(FairseqDataclass):
 def _build_transformer(
     cfg: Any, dictionary: Dictionary, embed_tokens: Optional[nn.Embedding]
 ) -> TransformerEncoderBase:
-    """fairseq's own encoder, unless the options ask for a bias."""
+    """Builds fairseq's encoder, or one with a bias by distance if the options ask for it."""
     encoder = DistanceBiasedEncoder if bias_tables(cfg) else TransformerEncoderBase
     return encoder(cfg, dictionary, embed_tokens)
 
 
 def _build_pretrained(cfg: Any, dictionary: Dictionary, embed_tokens: Optional[nn.Embedding]) -> PretrainedEncoder:
-    """A pretrained encoder, whose width is the memory's."""
+    """Builds a pretrained encoder; the memory has its width."""
     encoder = PretrainedEncoder.build(dictionary, cfg.pretrained_folder, cfg.pretrained_description)
     cfg.encoder.embed_dim, cfg.pretrained_description = encoder.width, encoder.describe()
     return encoder

@@ -44,7 +44,7 @@ class ExtendedTransformer(TransformerModelBase):
 
     @classmethod
     def all_flags(cls) -> type[FairseqDataclass]:
-        """All flags beside those of fairseq's transformer."""
+        """Returns all flags beside those of fairseq's transformer."""
         return cls.flags
 
     @classmethod
@@ -79,12 +79,12 @@ class ExtendedTransformer(TransformerModelBase):
 
     @classmethod
     def build_encoder(cls, cfg, src_dict, embed_tokens):
-        """The encoder of the configuration."""
+        """Builds the encoder of the configuration."""
         return encoder_of(cfg).build(cfg, src_dict, embed_tokens)
 
     @classmethod
     def build_decoder(cls, cfg, tgt_dict, embed_tokens):
-        """The decoder over the encoder's memory."""
+        """Builds the decoder over the encoder's memory."""
         return cls.decoder_class(
             cfg, tgt_dict, embed_tokens, no_encoder_attn=cfg.no_cross_attention, memory_type=encoder_of(cfg).memory
         )
@@ -134,7 +134,7 @@ class EncoderChoiceTransformer(ExtendedTransformer):
 
     @classmethod
     def all_flags(cls) -> type[FairseqDataclass]:
-        """The model's flags, the choice of the encoder and the encoders' flags."""
+        """Returns the model's flags, the choice of the encoder and the encoders' flags."""
         what = "; ".join(f"{name}: {encoder.help}" for name, encoder in ENCODERS.items())
         choice = option(cls.default_encoder, f"encoder of the source ({what})")
         options = {cls.encoder_option: (cls.encoder_option, ChoiceEnum(list(ENCODERS)), choice)}
@@ -168,12 +168,12 @@ class EncoderChoiceTransformer(ExtendedTransformer):
 
 
 def _options_of(config: type) -> list[Field]:
-    """The fields of a dataclass without fairseq's ``_name``."""
+    """Returns the fields of a dataclass without fairseq's ``_name``."""
     return [own for own in fields(config) if not own.name.startswith("_")]
 
 
 def transformer_config(args: Namespace, flags: type[FairseqDataclass]) -> TransformerConfig:
-    """The options of fairseq's transformer and those of ``flags``, as hydra has them or on a command line."""
+    """Returns the options of fairseq's transformer and of ``flags``; ``args`` come from hydra or a command line."""
     # From hydra, fairseq copies only the fields of the class.
     return make_dataclass("ModelConfig", [], bases=(flags, TransformerConfig)).from_namespace(args)
 
@@ -207,7 +207,7 @@ def register_architectures(
 
 
 def set_defaults(args: Namespace, config: type, **defaults: Any) -> None:
-    """Sets the options of a dataclass that are not set, some to other ``defaults`` than its own.
+    """Sets the options of a dataclass that are not set; ``defaults`` replace its own.
 
     Checkpoints keep them if defaults change later.
     """

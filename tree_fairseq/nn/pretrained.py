@@ -49,7 +49,7 @@ def library() -> ModuleType:
 
 
 def encoder_folder(name: Union[str, os.PathLike]) -> Path:
-    """The folder of an encoder: its name if that is a path, otherwise a folder that is fetched from the hub."""
+    """Returns the folder of an encoder. A name that is not a path is fetched from the hub."""
     path = Path(name)
     if path.exists() or path.is_absolute() or len(path.parts) > 2 or os.fspath(name).startswith("."):
         return path
@@ -152,7 +152,7 @@ class PretrainedEncoder(FairseqEncoder):
         return cls(dictionary, model, pieces, int(tokenizer.model_max_length) - 1)
 
     def describe(self) -> str:
-        """The encoder as JSON for checkpoints: its folder is not needed again."""
+        """Returns the encoder as JSON, which checkpoints keep, so that they load without its folder."""
         return json.dumps({"config": self.model.config.to_dict(), "max_pieces": self.max_pieces})
 
     def forward(self, src_tokens: Tensor, *unread: Any, **options: Any) -> dict[str, list]:
@@ -180,20 +180,20 @@ class PretrainedEncoder(FairseqEncoder):
         }
 
     def _columns(self, src_tokens: Tensor) -> Tensor:
-        """``[B, N + 1]`` int64, where the model reads the start and each token of the source."""
+        """Returns where the model reads the start and each token of the source, ``[B, N + 1]`` int64."""
         places = torch.arange(src_tokens.size(1), device=src_tokens.device)
         first = first_tokens(src_tokens.ne(self.dictionary.pad()))
         return functional.pad((places - first) % max(src_tokens.size(1), 1) + 1, (1, 0))
 
     def _segments(self, tokens: Tensor) -> Tensor:
-        """0 up to the first EOS, 1 after it, 0 at padding; ``[B, N + 1]``."""
+        """Returns 0 up to the first EOS, 1 after it and 0 at padding, ``[B, N + 1]``."""
         is_end = tokens.eq(self.dictionary.eos()).long()
         return (is_end.cumsum(1) - is_end).clamp(max=1).masked_fill(tokens.eq(self.dictionary.pad()), 0)
 
     reorder_encoder_out = TransformerEncoderBase.reorder_encoder_out
 
     def max_positions(self) -> int:
-        """Longest source."""
+        """Returns the length of the longest source."""
         return self.max_pieces
 
 
@@ -221,7 +221,7 @@ def _states_only(model: nn.Module, path: Optional[Path] = None) -> nn.Module:
 
 
 def _num_positions(model: nn.Module) -> int:
-    """The longest sequence that a model reads. RoBERTa and others do not use the positions up to that of padding."""
+    """Returns the length of the longest sequence. RoBERTa and others do not use positions up to that of padding."""
     tables = (module for name, module in model.named_modules() if name.split(".")[-1] == "position_embeddings")
     padding = [getattr(table, "padding_idx", None) for table in tables]
     unused = max((place + 1 for place in padding if place is not None), default=0)
@@ -282,9 +282,9 @@ class PretrainedPieces:
         return load_tokenizer(self.folder)
 
     def encode(self, text: str) -> str:
-        """The pieces of a text, separated by blanks."""
+        """Returns the pieces of a text, separated by blanks."""
         return " ".join(self.tokenizer.tokenize(text))
 
     def decode(self, text: str) -> str:
-        """The text itself, because models generate trees and classes, which a tokenizer would change."""
+        """Returns the text itself: models generate trees and classes, which a tokenizer would change."""
         return text

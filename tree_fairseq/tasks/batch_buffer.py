@@ -36,12 +36,12 @@ class BufferedBatch(dict):
         return _put_together, _in_one_buffer(self)
 
     def pin_memory(self) -> BufferedBatch:
-        """The same in pinned memory; torch's loader calls this as it would for a tensor."""
+        """Returns the batch in pinned memory. torch's loader calls this."""
         return _put_together(*_in_one_buffer(self, pin_memory=True))
 
 
 def _in_one_buffer(batch: Mapping, **memory: bool) -> tuple[Tensor, _Layout]:
-    """The bytes of the tensors, and their layout."""
+    """Returns the bytes of the tensors, and their layout."""
     found = {id(tensor): tensor for tensor in _tensors(dict(batch))}
     # Tensors of wider numbers come first, so each begins at a multiple of the width of its numbers.
     ordered = sorted(found.values(), key=lambda tensor: -tensor.element_size())
@@ -54,12 +54,12 @@ def _in_one_buffer(batch: Mapping, **memory: bool) -> tuple[Tensor, _Layout]:
 
 
 def _put_together(buffer: Tensor, layout: _Layout) -> BufferedBatch:
-    """The batch, whose tensors are views of the buffer."""
+    """Returns the batch, whose tensors are views of the buffer."""
     return BufferedBatch(_with_tensors(layout.batch, _views(buffer, layout)))
 
 
 def _sizes(layout: _Layout) -> list[int]:
-    """Bytes of each tensor."""
+    """Returns the number of bytes of each tensor."""
     return [shape.numel() * dtype.itemsize for dtype, shape in layout.kinds]
 
 

@@ -72,7 +72,7 @@ class PairDataset(KeepsRemainder, BaseWrapperDataset):
         return batch
 
     def complete(self, batch: dict, samples: list[dict]) -> None:
-        """Adds something to a batch, given its examples in its order."""
+        """Adds something to a batch; ``samples`` are its examples in the order of the batch."""
         raise NotImplementedError
 
 
@@ -102,11 +102,11 @@ class SpanPairDataset(PairDataset):
         batch["net_input"]["source_spans"] = collate_trees([each["source_spans"] for each in samples], self.label_pad)
 
     def num_tokens(self, index: int) -> int:
-        """As :meth:`num_tokens_vec`, for one pair."""
+        """Counts the tokens of one pair as :meth:`num_tokens_vec` does."""
         return int(self.num_tokens_vec(np.array([index]))[0])
 
     def num_tokens_vec(self, indices: np.ndarray) -> np.ndarray:
-        """Tokens of the longer side of each pair, and of the source its nodes if ``node_counts`` are given."""
+        """Counts the tokens of the longer side of each pair; ``node_counts`` are added to the tokens of the source."""
         tokens = self.dataset.num_tokens_vec(indices)
         if self.node_counts is None:
             return tokens
@@ -122,12 +122,12 @@ class InputLines(list):
 
 
 def first_line_of(lines: Sequence[str]) -> int:
-    """The number of the first of new lines, from 1; 1 unless they are :class:`InputLines`."""
+    """Returns the number of the first line; 1 unless the lines are :class:`InputLines`."""
     return getattr(lines, "first_line", 1)
 
 
 class NewLines(list):
-    """Token tensors ``[N]`` int64 of new lines, and their trees; None without trees, or if the tokens are the trees.
+    """Token tensors ``[N]`` int64 of new lines, and their trees. ``trees`` is None without trees beside the tokens.
 
     fairseq's interactive command passes the list of token tensors from one method of the task to another and only
     reads its items, so the trees travel with the list. ``words`` are the tokens of each line as they were written.
@@ -159,13 +159,13 @@ class NewSpanPairDataset(SpanPairDataset):
     """New lines, whose batches carry their trees (:class:`CarriedInput`)."""
 
     def complete(self, batch: dict, samples: list[dict]) -> None:
-        """Also makes ``constraints`` that carry the trees."""
+        """Also puts the trees into ``constraints``."""
         super().complete(batch, samples)
         batch["constraints"] = CarriedInput(source_spans=batch["net_input"]["source_spans"])
 
 
 def collate_symbol_trees(tokens: Tensor, symbols: SymbolTable) -> dict[str, Tensor | np.ndarray]:
-    """Parents and branches of symbols ``[B, N]``, padded on either side.
+    """Finds the parents and branches of symbols ``[B, N]``, which are padded on either side.
 
     Returns:
         ``parents``, the column of each symbol's parent, and ``branches``, its place under it, each ``[B, N]`` int64;

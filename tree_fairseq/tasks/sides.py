@@ -37,19 +37,19 @@ class TaskSide(Side):
     """A side of a folder of data. This one is a sequence; others are subclasses."""
 
     def check_files(self, folder: Path, split: str) -> None:
-        """Makes sure that the files of a split are of this side, and whole."""
+        """Makes sure that the files of a split belong to this side and are whole."""
 
     def forests(self, lines: list[str], encode_fn: Encode) -> list[Forest]:
-        """The trees of new lines; empty for a sequence."""
+        """Returns the trees of new lines; a sequence has none."""
         return [() for _ in lines]
 
     def facts(self) -> dict[str, Any]:
-        """The facts about the side that a model depends on, for its checkpoints."""
+        """Returns what models depend on, which checkpoints keep."""
         return {}
 
 
 class ParsedSide(TaskSide):
-    """A side of a folder, parsed as the options of its record say; without options its lines were trees."""
+    """A side with trees. The options of its record say how lines were parsed; without options, the lines were trees."""
 
     def __init__(self, cfg, folder: Path, lang: str, record: Any, **side: Any):
         super().__init__(**side)
@@ -87,7 +87,10 @@ class ConstituencySide(ParsedSide):
         self.read_tree = TreeReader(labels, cfg.unary_chains)
 
     def load_trees(self, folder: Path, split: str, combine: bool):
-        """The stored trees of a split in the order of its sentences; the folder needs the labels of the first."""
+        """Returns the stored trees of a split in the order of its sentences.
+
+        The labels of the folder have to be those of the first folder.
+        """
         manifest = Manifest.load(folder)
         if load_label_dictionary(folder / manifest.side(self.lang).labels) != self.labels:
             raise DictionaryMismatchError(
@@ -111,14 +114,14 @@ class ConstituencySide(ParsedSide):
         return NewLines(tokens, trees, words=[forest.leaves for forest in spans])
 
     def with_trees(self, tokens: Sequence[Tensor]) -> NewLines:
-        """Token tensors with trees; those that come without are parsed by their words."""
+        """Returns token tensors with their trees. Tensors that come without trees are parsed by their words."""
         if isinstance(tokens, NewLines):
             return tokens
         words = [self.dictionary.string(line) for line in tokens]
         return NewLines(tokens, self.read_lines(words, lambda line: line).trees)
 
     def facts(self) -> dict[str, Any]:
-        """Labels, and how unary chains are read."""
+        """Returns the labels, and how unary chains are read."""
         return {"labels": list(self.labels.symbols), "unary_chains": str(self.cfg.unary_chains)}
 
 
@@ -142,14 +145,14 @@ class SymbolTreeSide(ParsedSide):
         manifest.verify_quickly(folder, self.lang, [split])
 
     def trees(self, lines: list[str], encode_fn: Encode) -> list[Tree]:
-        """The trees of new lines; ``encode_fn`` is applied to sentences, not to trees."""
+        """Returns the trees of new lines; ``encode_fn`` is applied to sentences, not to trees."""
         if self.record.options is not None:
             return [tree_of_forest(forest) for forest in super().forests(lines, encode_fn)]
         read = self.dictionary.notation.read
         return [read(line, path="input", line_number=number) for number, line in enumerate(lines, first_line_of(lines))]
 
     def forests(self, lines: list[str], encode_fn: Encode) -> list[Forest]:
-        """The tree of each line."""
+        """Returns the tree of each line."""
         return [(tree,) for tree in self.trees(lines, encode_fn)]
 
     def read_lines(self, lines: list[str], encode_fn: Encode) -> NewLines:
@@ -163,7 +166,7 @@ class SymbolTreeSide(ParsedSide):
         return NewLines(tokens, words=words)
 
     def _require_arities(self, symbols: Sequence[str], tokens: Tensor, line_number: int) -> None:
-        """A symbol that is not in the dictionary becomes the unknown symbol of its arity; there has to be one."""
+        """Makes sure that each symbol outside the dictionary has an unknown symbol of its arity to stand for it."""
         for place in (self.symbols.arity[tokens[: len(symbols)]] < 0).nonzero().flatten().tolist():
             label, arity = self.record.encoding.split(symbols[place])
             raise ArityMismatchError(
@@ -175,18 +178,18 @@ class SymbolTreeSide(ParsedSide):
             )
 
     def facts(self) -> dict[str, Any]:
-        """How trees were encoded."""
+        """Returns how trees were encoded."""
         encoding = {name: getattr(self.record, name) for name in ("traversal", "binarization")}
         return {**encoding, "arities": self.symbols.arity.tolist()}
 
 
 def symbol_dictionary(record: SymbolSideRecord, dictionary: Dictionary) -> SymbolDictionary:
-    """A side's dictionary as one that reads and writes trees."""
+    """Returns the dictionary of a side in a form that reads and writes trees."""
     return SymbolDictionary(dictionary, record.encoding, notation_named(record.notation))
 
 
 def load_side(cfg, folder: Path, lang: str, dictionary: Dictionary, modalities: Sequence[str]) -> TaskSide:
-    """A side of a task's first folder, in the first of the modalities that the folder holds."""
+    """Returns a side of a task's first folder, in the first of the modalities that the folder holds."""
     manifest = Manifest.load(folder)
     for modality in modalities:
         if modality == SYMBOLS and lang in manifest.symbols:

@@ -104,18 +104,18 @@ class TranslationWithTreesTask(TreeTask, TranslationTask):
         self.datasets[split] = pairs
 
     def _with_symbols(self, pairs, keep_remainder: bool = False):
-        """Pairs with the symbol trees of their sides."""
+        """Returns pairs to whose batches the symbol trees of their sides are added."""
         symbols = self.source_side.symbols, self.target_side.symbols
         return pairs if symbols == (None, None) else SymbolPairDataset(pairs, *symbols, keep_remainder)
 
     # New text: fairseq-interactive and the hub
 
     def source_forests(self, lines: list[str], encode_fn: Callable[[str], str]) -> list[Forest]:
-        """The trees of each source line; empty if the source is a sequence."""
+        """Returns the trees of each source line; a sequence has none."""
         return self.source_side.forests(lines, encode_fn)
 
     def get_interactive_tokens_and_lengths(self, lines: list[str], encode_fn: Callable[[str], str]):
-        """Token tensors of new lines, which carry their trees, and their lengths; for interactive command and hub.
+        """Returns token tensors of new lines, which carry their trees, and their lengths.
 
         Lines are written as the training data was; ``encode_fn`` is not applied to trees.
         """
@@ -126,7 +126,7 @@ class TranslationWithTreesTask(TreeTask, TranslationTask):
         return tokens, [len(line) for line in tokens]
 
     def build_dataset_for_inference(self, src_tokens, src_lengths, constraints: Optional[Tensor] = None):
-        """A data set of lines to translate; token tensors without constituency trees are parsed by their words."""
+        """Makes a data set of lines to translate. Token tensors without trees are parsed by their words."""
         side = self.source_side
         if side.modality != CONSTITUENCY:
             lines = super().build_dataset_for_inference(src_tokens, src_lengths, constraints=constraints)
@@ -140,21 +140,21 @@ class TranslationWithTreesTask(TreeTask, TranslationTask):
     # Checkpoints
 
     def checkpoint_facts(self) -> dict[str, Any]:
-        """Labels and the reading of trees beside the source, if a model reads them; how symbol trees were encoded."""
+        """Returns labels and how unary chains are read, and how symbol trees were encoded."""
         facts = self.source_side.facts() if self.source_side.modality == CONSTITUENCY else {}
         sides = {"source": self.source_side, "target": self.target_side}
         symbols = {name: side.facts() for name, side in sides.items() if side.modality == SYMBOLS}
         return {**facts, "symbol_trees": symbols} if symbols else facts
 
     def state_dict(self) -> dict:
-        """The state of the task for a checkpoint, with labels of constituency trees only if its model reads them."""
+        """Returns the state of the task; it has labels of constituency trees only if a model reads them."""
         state = super().state_dict()
         if "source_spans" not in self.trees_of_models:
             state = {name: fact for name, fact in state.items() if name not in ("labels", "unary_chains")}
         return state
 
     def require_same_data(self, checkpoint: dict, fine_tuning: bool = False) -> None:
-        """As :meth:`TreeTask.require_same_data`; if the checkpoint's model read trees, the source has to have some."""
+        """Also makes sure that the source has trees if the checkpoint's model read them."""
         if "labels" in checkpoint and self.source_side.modality != CONSTITUENCY:
             raise MissingTreesError(f"a checkpoint was trained on trees of the source, and {self.cfg.data} has none")
         super().require_same_data(checkpoint, fine_tuning)
@@ -162,7 +162,7 @@ class TranslationWithTreesTask(TreeTask, TranslationTask):
     # Generation
 
     def generate(self, generator, models, sample, prefix_tokens=None, constraints=None):
-        """Generates; puts trees back into a batch that the interactive command rebuilt from tokens and constraints."""
+        """Generates. The interactive command keeps tokens and constraints alone, so trees are put back."""
         net_input = dict(sample["net_input"])
         if isinstance(generator, SequenceGenerator):
             # The search knows the trees that it makes, and encoders read none of the target.
@@ -183,7 +183,7 @@ class AutocastTranslationConfig(TreeTaskConfig, TranslationConfig):
 
 @register_task("autocast_translation", dataclass=AutocastTranslationConfig)
 class AutocastTranslationTask(TreeTask, TranslationTask):
-    """fairseq's translation, with ``--cpu-autocast``, for baselines of tree models that train so.
+    """fairseq's translation with ``--cpu-autocast``, for baselines.
 
     Any folder of fairseq's will do, and checkpoints generate under ``--task translation``.
     """

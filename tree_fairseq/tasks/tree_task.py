@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 
 def trees_read(model) -> tuple[str, ...]:
-    """Names of the trees in ``net_input`` that a model, or its class, reads; fairseq's models read none."""
+    """Returns the names of the trees in ``net_input`` that a model, or its class, reads; fairseq's models read none."""
     return getattr(model, "tree_inputs", ())
 
 
@@ -72,7 +72,7 @@ _FACT_NAMES = {"insertion_labels": "labels of the targets", "unary_chains": "--u
 
 
 def _differences(theirs: dict, ours: dict, side: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Facts that differ: name and both values. A fact that only one of them has counts if it is one of a side."""
+    """Yields the name and both values of each fact that differs. Only facts about a side may be missing on one hand."""
     for name in {**ours, **theirs}:
         their_value, our_value = theirs.get(name), ours.get(name)
         if isinstance(their_value, dict) or isinstance(our_value, dict):
@@ -111,12 +111,12 @@ class TreeTask(FairseqTask):
         self.trees_of_models: set[str] = set()  # names of those that the models built so far read
 
     def folder_of(self, split: str, epoch: int) -> Path:
-        """The folder of a split in an epoch: with several folders, every epoch trains on another one."""
+        """Returns the folder of a split in an epoch; of several folders, every epoch trains on another one."""
         paths = utils.split_paths(self.cfg.data)
         return Path(paths[(epoch - 1) % len(paths)] if split == self.cfg.train_subset else paths[0])
 
     def get_batch_iterator(self, dataset, *args, epoch: int = 1, **kwargs):
-        """fairseq's iterator, with the same batches in a resumed run as in an unbroken one.
+        """Returns fairseq's iterator. A resumed training has the same batches as one that was never stopped.
 
         fairseq orders sentences of equal length by seed and epoch when it makes batches. An unbroken run makes them
         once, in its first epoch; a resumed run would make other batches in the epoch that it begins with.
@@ -146,11 +146,11 @@ class TreeTask(FairseqTask):
         return model
 
     def checkpoint_facts(self) -> dict[str, Any]:
-        """The facts that models of the task depend on, for checkpoints; entries are values, or dicts of values."""
+        """Returns what models depend on, which checkpoints keep: values, or dicts of values."""
         return {}
 
     def state_dict(self) -> dict:
-        """The state of the task for a checkpoint."""
+        """Returns the state of the task, which checkpoints keep."""
         return {**super().state_dict(), **self.checkpoint_facts()}
 
     def require_same_data(self, checkpoint: dict, fine_tuning: bool = False) -> None:
@@ -176,7 +176,7 @@ class TreeTask(FairseqTask):
     # Generation
 
     def inference_step(self, generator, models, sample, prefix_tokens=None, constraints=None):
-        """Returns the hypotheses of a batch (:meth:`generate`); of a batch without tokens, empty ones."""
+        """Returns the hypotheses of a batch (:meth:`generate`). Those of a batch without tokens are empty."""
         tokens = sample["net_input"]["src_tokens"]
         if not tokens.size(1):  # lines that cannot be read
             return [[empty_hypothesis()] for _ in tokens]
@@ -193,13 +193,13 @@ class TreeTask(FairseqTask):
     # Training
 
     def train_step(self, sample, model, criterion, optimizer, update_num, ignore_grad=False):
-        """The stock step, which asks no device for padding; ``--cpu-autocast`` has a forward pass in bfloat16."""
+        """Does the step of fairseq. It never waits for a GPU to ask about padding; ``--cpu-autocast`` uses bfloat16."""
         tokens = sample.get("net_input", {}).get("src_tokens")
         with contextlib.nullcontext() if tokens is None else padding_assumed(tokens):
             return super().train_step(sample, model, self._autocast(criterion), optimizer, update_num, ignore_grad)
 
     def valid_step(self, sample, model, criterion):
-        """The stock step, under ``--cpu-autocast`` in bfloat16."""
+        """Does the step of fairseq; ``--cpu-autocast`` uses bfloat16."""
         return super().valid_step(sample, model, self._autocast(criterion))
 
     def _autocast(self, criterion):
@@ -240,7 +240,7 @@ class ValidationAccuracyTask(FairseqTask):
         return model
 
     def valid_step(self, sample, model, criterion):
-        """The stock step; with ``--eval-accuracy`` it also counts the targets that are generated exactly."""
+        """Does the step of fairseq; ``--eval-accuracy`` also counts the targets that are generated exactly."""
         loss, sample_size, logging_output = super().valid_step(sample, model, criterion)
         if self.cfg.eval_accuracy:
             hypotheses = self.inference_step(self.validation_generator, [model], sample)
@@ -253,7 +253,7 @@ class ValidationAccuracyTask(FairseqTask):
         raise NotImplementedError
 
     def reduce_metrics(self, logging_outputs, criterion):
-        """The stock metrics, and ``accuracy`` in percent with ``--eval-accuracy``."""
+        """Logs the metrics of fairseq; ``--eval-accuracy`` adds ``accuracy`` in percent."""
         super().reduce_metrics(logging_outputs, criterion)
         total = sum(int(output.get("_generated", 0)) for output in logging_outputs)
         if self.cfg.eval_accuracy and total:
