@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
@@ -63,20 +64,18 @@ def parse_recovering(
     parse: Callable[[list[Item]], Sequence[Result | None]],
     items: Sequence[Item],
     accept: Callable[[Item, Result], bool],
-    release_memory: Callable[[], Any] | None = None,
 ) -> list[Result | Failure]:
     """Parses a batch; if that fails, parses halves of it, down to single items.
 
-    An exception (also for lack of memory, after which ``release_memory`` is called), a wrong number of results, and a
-    result that does not belong to its item count as failures of the batch. Only items that fail on their own are given
-    up. Results are never trusted to be in order: ``accept`` compares each with its item. A TreeFairseqError concerns
-    all items and is raised.
+    An exception (also for lack of memory), a wrong number of results, and a result that does not belong to its item
+    count as failures of the batch. Only items that fail on their own are given up. Results are never trusted to be in
+    order: ``accept`` compares each with its item. A TreeFairseqError concerns all items and is raised.
     """
     results: list[Result | Failure] = [Failure("the parser gave no tree")] * len(items)
     pending = [list(range(len(items)))] if items else []
     while pending:
         batch = pending.pop()
-        found, reason = _attempt(parse, [items[position] for position in batch], release_memory)
+        found, reason = _attempt(parse, [items[position] for position in batch])
         left = []
         for position, result in zip(batch, found if len(found) == len(batch) else repeat(None)):
             if result is not None and accept(items[position], result):
@@ -98,7 +97,7 @@ def parse_recovering(
     return results
 
 
-def _attempt(parse: Callable, items: list, release_memory: Callable | None) -> tuple[Sequence, str]:
+def _attempt(parse: Callable, items: list) -> tuple[Sequence, str]:
     """Returns the results of one call, or no results and the reason."""
     try:
         found = parse(items)
@@ -109,8 +108,8 @@ def _attempt(parse: Callable, items: list, release_memory: Callable | None) -> t
         # Only the text is kept: the error holds the frames, and they hold the memory that is needed now.
         reason = f"{type(error).__name__}: {error}"
         exhausted = is_out_of_memory(error)
-    if exhausted and release_memory is not None:
-        release_memory()
+    if exhausted and "torch" in sys.modules:
+        sys.modules["torch"].cuda.empty_cache()
     halves = "; trying halves of it" if len(items) > 1 else ""
     logger.warning("a batch of %d failed (%s)%s", len(items), reason.splitlines()[0], halves)
     return [], reason
@@ -168,7 +167,6 @@ answered by a string for :func:`decode_text`."""
 def parse_texts(parser: Any, kind: str, texts: list[str]) -> list[str | Failure]:
     """Gives a parser one batch and returns its answers."""
     asked = KINDS[kind]
-    parse, release = getattr(parser, asked.method), getattr(parser, "release_memory", None)
 
     def encode(result: Any) -> str | Failure:
         try:
@@ -176,4 +174,5 @@ def parse_texts(parser: Any, kind: str, texts: list[str]) -> list[str | Failure]
         except TreeFormatError as error:
             return Failure(f"its tree cannot be written: {error}")
 
-    return [encode(result) for result in parse_recovering(parse, list(map(asked.item, texts)), asked.accept, release)]
+    results = parse_recovering(getattr(parser, asked.method), list(map(asked.item, texts)), asked.accept)
+    return list(map(encode, results))

@@ -120,9 +120,6 @@ class BeneparParser:
         """Returns the tags of the model; ``XX`` alone if it was trained without."""
         return sorted(benepar_labels(self._load()._parser.config)[1])
 
-    def release_memory(self) -> None:
-        import_library("torch", "benepar", "--tree-parser benepar").cuda.empty_cache()
-
     def parse(self, sentences: list[list[str]]) -> list[Tree | None]:
         """Parses sentences of words. One that is too long makes its batch fail."""
         parser = self._load()

@@ -55,11 +55,7 @@ def parse_limit(text: str) -> int | float:
 
 def noise_share(text: str) -> float:
     """Reads ``--tree-noise``, a share from 0 to 1; argparse reports other values."""
-    try:
-        share = float(text)
-    except ValueError:
-        share = -1
-    if not 0 <= share <= 1:
+    if not 0 <= (share := float(text)) <= 1:
         raise argparse.ArgumentTypeError(f"a share from 0 to 1, not {text!r}")
     return share
 
@@ -198,10 +194,9 @@ class ParserOptions:
 class ConstituencyParser(Protocol):
     """Gives each sentence a constituency tree.
 
-    Four methods are optional: ``tags()`` lists those labels that stand above words; ``release_memory()`` is called
-    after a lack of memory; ``parse_text(lines)`` also finds the tokens and sentences of raw text, and returns a
-    :class:`ParsedText` for each line, in order, or None where the parser fails; ``parse_dependencies(sentences)``
-    returns one :class:`DependencyWord` for each word of each sentence, or None where it fails.
+    Three methods are optional. ``tags()`` lists those labels that stand above words. ``parse_text(lines)`` also finds
+    the tokens and sentences of raw text, and returns a :class:`ParsedText` for each line, or None where it fails.
+    ``parse_dependencies(sentences)`` returns one :class:`DependencyWord` for each word of each sentence, or None.
     """
 
     def identity(self) -> dict[str, Any]:

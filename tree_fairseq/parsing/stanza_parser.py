@@ -186,11 +186,6 @@ class StanzaParser:
         known = known_tags(self._pipeline.processors["pos"])[self._tag_column]
         return sorted({to_label(tag) for tag in {*known, *self._model().tags} if tag and tag != "_"})
 
-    def release_memory(self) -> None:
-        import torch
-
-        torch.cuda.empty_cache()
-
     def parse(self, sentences: list[list[str]]) -> list[Tree | None]:
         """Sentences on which the model gives up have None."""
         self._load()
