@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from typing import Callable
 
-import numpy as np
 import torch
 from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 from fairseq.optim.adam import Adam
@@ -110,38 +109,13 @@ class Charts:
         return (sum(kept.values()) + sum(index.nbytes for index in indices)) / encoded.nbytes
 
 
-def growth(name: str, shapes: list[tuple[int, int]], size: int, repeats: int) -> tuple[list[tuple[str, ...]], str]:
-    """Makes a table of time by shape (n, h), and a line on how well time follows the bound.
-
-    The bound has a term for cells of two tokens or more, each a product of matrices, and a term for splits.
-    """
-    charts = {f"{n}, {h}": Charts(size, n, h) for n, h in shapes}
-    timing = side_by_side({shape: chart.levels for shape, chart in charts.items()}, repeats)
-    taken = np.array([timing[shape].processor_median for shape in charts])
-    counts = []
-    for chart in charts.values():
-        length = chart.cells.length
-        counts.append((int((length > 1).sum()), int((length - 1).sum())))
-    n, h = np.array(shapes, float).T
-    same_height = len(set(h)) == 1
-    terms = np.stack([np.ones_like(n), n], axis=1) if same_height else np.array([(1, *pair) for pair in counts], float)
-    fitted = terms @ np.linalg.lstsq(terms, taken, rcond=None)[0]
-    spread = ((taken - taken.mean()) ** 2).sum()
-    fit = 1 - ((taken - fitted) ** 2).sum() / spread if spread else 1.0
-    rows = [("n, h", "composed cells", "splits", "processor ms", "fitted ms")]
-    for shape, (cells, splits), seconds, expected in zip(charts, counts, taken, fitted):
-        rows.append((shape, str(cells), str(splits), milliseconds(seconds), milliseconds(expected)))
-    form = "a + b n" if same_height else "a + b cells + c splits"
-    return rows, f"{name}: processor time = {form}, R^2 = {fit:.4f} (b={size})."
-
-
 def row_of(label: str, taken: Timing, memory: str) -> tuple[str, ...]:
     """Makes the row of a candidate."""
     return label, *time_cells(taken), memory
 
 
 def run(settings: Settings) -> Report:
-    """Measures time and memory at the paper's height, then their growth with length of sentence and with height."""
+    """Measures time and memory at the paper's height."""
     size, columns, height = settings.choose((BATCH, COLUMNS, HEIGHT), (2, 6, 3))
     charts = Charts(size, columns, height)
     ratio = charts.saved_ratio()
@@ -166,10 +140,6 @@ def run(settings: Settings) -> Report:
     for name, work in works.items():
         rows.append(row_of(f"forward + backward: {labels[name]}", passes[name], megabytes(peak_bytes(work))))
     rows.append(row_of("forward + backward: triple loop, one sentence", loop, ""))
-    lengths, heights = settings.choose(((16, 32, 64, 128, 256), (2, 4, 6, 8, 10, 15, 20)), ((6, 8), (2, 3, 4)))
-    small, repeats = settings.choose((8, 3), (1, 1))
-    over_n, linear = growth("Over n", [(n, height) for n in lengths], small, repeats)
-    over_h, bounded = growth("Over h", [(columns, h) for h in heights], small, repeats)
     own = passes["levels"].processor_median
     figures = [
         time_ratio(
@@ -203,9 +173,8 @@ def run(settings: Settings) -> Report:
         "treeformer",
         f"b={size}, n={columns}, h={height}, d={WIDTH}, 6 layers of feed-forward 1024, 4 heads",
         figures,
-        [rows, over_n, over_h],
+        [rows],
         [
-            f"{linear}\n{bounded}\n"
             "Figures compare processor time. A step: forward pass, backward pass of a given gradient, Adam's update.\n"
             f"The triple loop runs on one sentence; its figure is for {size} sentences.\n"
             "Gathers of products multiply each cell once, as the levels do; gathers of cells multiply each split "

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
 from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 from fairseq.sequence_generator import SequenceGenerator
-from torch import nn
 
 from tests.benchmarks.figures import time_ratio
 from tests.benchmarks.measuring import Settings, side_by_side
@@ -51,64 +47,9 @@ class Search:
         encoded = self.model.encoder(inputs["src_tokens"], inputs["src_lengths"])
         return encoded["cells"][0].width if "cells" in encoded else len(encoded["encoder_out"][0])
 
-    def parts(self, repeats: int) -> dict[str, float]:
-        """Returns the median processor seconds of each part of a search."""
-        encoder, decoder = self.model.encoder, self.model.decoder
-        chart = getattr(encoder, "chart", None)
-        attentions = [layer.encoder_attn for layer in decoder.layers]
-        groups = {
-            "encoder": [encoder],
-            "chart": [] if chart is None else [chart],
-            "keys and values": [module for attention in attentions for module in (attention.k_proj, attention.v_proj)],
-            "cross-attention": attentions,
-            "decoder": [decoder],
-        }
-        taken: dict[str, list[float]] = {name: [] for name in (*groups, "all")}
-        for _ in range(repeats):
-            with _clocks(groups) as spent:
-                start = time.process_time()
-                self()
-                spent["all"] = time.process_time() - start
-            for name, seconds in spent.items():
-                taken[name].append(seconds)
-        median = {name: sorted(seconds)[len(seconds) // 2] for name, seconds in taken.items()}
-        return {
-            "encoder": median["encoder"] - median["chart"],
-            "chart": median["chart"],
-            "keys and values of the memory": median["keys and values"],
-            "rest of cross-attention": median["cross-attention"] - median["keys and values"],
-            "rest of the decoder": median["decoder"] - median["cross-attention"],
-            "search": median["all"] - median["encoder"] - median["decoder"],
-        }
-
-
-@contextmanager
-def _clocks(groups: dict[str, list[nn.Module]]) -> Iterator[dict[str, float]]:
-    """Adds up the processor time that modules' forward methods take, by group."""
-    spent = dict.fromkeys(groups, 0.0)
-
-    def clocked(name: str, forward: Callable) -> Callable:
-        def timed(*arguments, **options):
-            start = time.process_time()
-            result = forward(*arguments, **options)
-            spent[name] += time.process_time() - start
-            return result
-
-        return timed
-
-    modules = [(name, module) for name, members in groups.items() for module in members]
-    for name, module in modules:
-        # The search calls the forward methods directly, so hooks would not run.
-        module.forward = clocked(name, module.forward)
-    try:
-        yield spent
-    finally:
-        for _, module in modules:
-            del module.forward
-
 
 def run(settings: Settings) -> Report:
-    """Times both on the same sentences and the same number of steps, then their parts."""
+    """Times both on the same sentences and the same number of steps."""
     size, columns, targets = settings.choose((BATCH, COLUMNS, TARGETS), (2, 6, 3))
     works = {name: Search(architecture, size, columns, targets) for name, architecture in ARCHITECTURES.items()}
     timing = side_by_side(works, settings.choose(5, 1))
@@ -117,13 +58,6 @@ def run(settings: Settings) -> Report:
         taken = timing[name]
         cells = (str(works[name].positions()), f"{size / taken.median:.2f}", taken.spread)
         rows.append((architecture, *cells, milliseconds(taken.processor_median)))
-    parts = {name: work.parts(settings.choose(3, 1)) for name, work in works.items()}
-    rest = sum(parts["chart"].values()) - sum(parts["stock"].values())
-    shares = [("processor ms of a search", *ARCHITECTURES.values(), "difference", "share of it")]
-    for part, seconds in parts["chart"].items():
-        more = seconds - parts["stock"][part]
-        times = (milliseconds(seconds), milliseconds(parts["stock"][part]), milliseconds(more))
-        shares.append((part, *times, f"{100 * more / rest:.0f} %"))
     return Report(
         "treeformer_generate",
         f"b={size}, beam {BEAM}, n={columns}, hypotheses of {targets} tokens and EOS",
@@ -137,11 +71,10 @@ def run(settings: Settings) -> Report:
                 processor=True,
             )
         ],
-        [rows, shares],
+        [rows],
         [
             "Both search with fairseq's SequenceGenerator; the time includes the encoder. The figure compares "
             "processor time.\n"
-            "Memory: positions of each sentence to which the decoder attends. The parts of one search are timed after "
-            "those of the other."
+            "Memory: positions of each sentence to which the decoder attends."
         ],
     )

@@ -53,17 +53,6 @@ def test_logits_are_sums_over_label_and_arity_with_their_gradients():
         torch.testing.assert_close(ours_gradient, obvious_gradient)
 
 
-def test_a_probability_is_that_of_the_label_times_that_of_the_arity():
-    """Where every label has every arity, and nothing else can be written."""
-    complete = dictionary(*(f"{label}^{arity}" for label in "abc" for arity in range(4)))
-    table = FactoredEmbedding(complete, ENCODING, 8).double()
-    features = torch.randn(7, 8, dtype=torch.float64)
-    chances = FactoredOutput(table)(features)[:, complete.nspecial :].softmax(-1).view(7, 3, 4)
-    of_labels = (features @ table.embed_labels.weight[-3:].T).softmax(-1)
-    of_arities = (features @ table.embed_arities.weight.T).softmax(-1)
-    torch.testing.assert_close(chances, of_labels[:, :, None] * of_arities[:, None, :])
-
-
 def test_embeddings_are_the_rows_of_the_output():
     table = embedding()
     ids = torch.tensor([[4, 5, 12], [PAD, EOS, 9]])

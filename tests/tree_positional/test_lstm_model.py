@@ -139,16 +139,6 @@ def test_everything_but_padding_gets_a_gradient(source):
     assert not model.encoder.embed_tokens.weight.grad[PAD].any()
 
 
-@each_encoding
-@each_source
-def test_missing_places_of_targets_are_derived_from_their_symbols(encoding, source):
-    pairs = Pairs(source, True, encoding)
-    model, inputs = model_of(pairs), pairs.net_input()
-    expected = logits(model, inputs)
-    del inputs["previous_symbol_tree"]
-    torch.testing.assert_close(logits(model, inputs), expected)
-
-
 @pytest.mark.parametrize("rows", [None, [2, 0, 3, 1]], ids=["unsorted", "sorted"])
 def test_lengths_of_the_batch_change_nothing(rows):
     """Values and gradients are those of lengths that the device gives."""
@@ -186,16 +176,6 @@ def test_incremental_decoding_equals_teacher_forcing(encoding, flags):
             rows = rows[order]
             if not len(rows):
                 break
-
-
-def test_incremental_decoding_may_begin_late():
-    pairs = Pairs(False, True)
-    model, inputs = model_of(pairs).double(), pairs.net_input()
-    encoder_out, tokens, state = model.encoder(inputs["src_tokens"]), inputs["prev_output_tokens"], {}
-    full = logits(model, inputs)
-    for t in (3, 4, 6):
-        output, _ = model.decoder(tokens[:, : t + 1], encoder_out=encoder_out, incremental_state=state)
-        torch.testing.assert_close(output[:, 0], full[:, t])
 
 
 def test_ids_that_are_not_symbols_fill_no_node():

@@ -208,15 +208,6 @@ def test_scores_of_beam_search_are_those_of_teacher_forcing(source, target, coun
             torch.testing.assert_close(hypothesis["positional_scores"], expected, rtol=1e-4, atol=1e-4)
 
 
-def test_tables_are_projected_once_a_generation(monkeypatch):
-    pairs = Pairs(True, True)
-    model = pairs.model("--query-position")
-    calls, table = [], TreePositions.table
-    monkeypatch.setattr(TreePositions, "table", lambda self, levels: calls.append(self) or table(self, levels))
-    generate([model], pairs)
-    assert calls == [model.encoder.embed_positions, model.decoder.embed_positions, model.decoder.embed_next_positions]
-
-
 # Precision and learning
 
 

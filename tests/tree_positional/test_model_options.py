@@ -82,18 +82,6 @@ def test_a_stock_transformer_s_weights_load_and_the_new_ones_are_named(flags, ca
         assert is_new(name) == (name in caplog.text), name
 
 
-def test_weights_of_its_own_load_silently_and_missing_ones_are_an_error(caplog):
-    model, other = PAIRS.model(seed=1), PAIRS.model(seed=2)
-    with caplog.at_level(logging.INFO, logger="tree_fairseq"):
-        other.load_state_dict(model.state_dict())
-    assert "left as initialised" not in caplog.text
-    # Not the same bits: fairseq 0.12.2 evaluates loaded layers in another way.
-    torch.testing.assert_close(logits(other), logits(model), atol=1e-5, rtol=1e-5)
-    torn = {name: weight for name, weight in model.state_dict().items() if "raw_decays" not in name}
-    with pytest.raises(RuntimeError, match="raw_decays"):
-        PAIRS.model().load_state_dict(torn)
-
-
 def test_query_positions_are_added_to_a_trained_model(caplog):
     trained, model = PAIRS.model(seed=1), PAIRS.model("--query-position", seed=2)
     with caplog.at_level(logging.INFO, logger="tree_fairseq"):

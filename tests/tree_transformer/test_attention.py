@@ -240,19 +240,3 @@ def test_decoding_shares_one_copy_of_a_sentence_among_its_beams(beams, attend_no
     torch.testing.assert_close(torch.cat([weights for _, weights in steps], dim=1), expected_weights)
     assert len(accumulated) == int(attend_nodes)
     assert module._get_input_buffer(state)["prev_key"].size(0) == 2
-
-
-def test_decoding_goes_on_when_sentences_are_finished():
-    """fairseq drops the rows of finished sentences from the state."""
-    module = attention("cross")
-    tokens, tree = collated([(3, [(0, 3, 0)]), (5, [(0, 5, 0), (1, 4, 1)])], PAD, True, 0)
-    _, structure = structure_of(tree, tokens)
-    states = torch.randn(structure.padding.size(1), 2, WIDTH, dtype=torch.double)
-    memory = Memory(structure, torch.tensor([0, 0, 1, 1]))
-    query = torch.randn(1, 4, WIDTH, dtype=torch.double)
-    state = {}
-    both, _ = module(query, states, states, memory, state, static_kv=True)
-    module.reorder_incremental_state(state, torch.tensor([3, 2]))
-    second = dataclasses.replace(memory, order=torch.tensor([1, 1]))
-    alone, _ = module(query[:, 2:], states, states, second, state, static_kv=True)
-    torch.testing.assert_close(alone, both[:, 2:])
