@@ -80,7 +80,7 @@ def test_a_flat_tree_has_one_level():
 
 def test_the_example_of_the_docstring_works(tmp_path, monkeypatch):
     """Its module is named by --tree-parser and imported by the processes of a corpus."""
-    example = parsers.__doc__.partition("::\n")[2].partition("\nParses are cached")[0]
+    example = parsers.__doc__.partition("::\n")[2].partition("\nBatches are made")[0]
     (tmp_path / "my_parsers.py").write_text(textwrap.dedent(example))
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(parsers, "_REGISTRY", dict(parsers._REGISTRY))

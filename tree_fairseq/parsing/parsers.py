@@ -10,7 +10,7 @@ To add a parser, write a module such as ``my_parsers.py``, and name it as ``--tr
         def __init__(self, options):              # ParserOptions; models are best loaded with the first sentence
             self.lang, self.device = options.lang, options.device
 
-        def identity(self):                       # all that decides the trees: parses are cached under it
+        def identity(self):                       # all that decides the trees: kept trees are found by it
             return {"name": "comb", "version": 1, "lang": self.lang}
 
         def inventory(self):                      # all labels, so that the dictionary of labels is complete
@@ -19,8 +19,8 @@ To add a parser, write a module such as ``my_parsers.py``, and name it as ``--tr
         def parse(self, sentences):               # a tree for each list of words, or None
             return [binary_tree(words, lambda start, end: start + 1, "X") for words in sentences]
 
-Parses are cached, batches are made of sentences of similar length, and a batch that fails is tried again in halves. The
-parser runs in processes of its own: one for each worker, or for each of its ``devices`` if it is registered with them.
+Batches are made of sentences of similar length, and a batch that fails is tried again in halves. The parser runs in
+processes of its own: one for each worker, or for each of its ``devices`` if it is registered with them.
 """
 
 from __future__ import annotations
@@ -272,8 +272,8 @@ def register_parser(
     A later registration of a name replaces an earlier one.
 
     Args:
-        expensive: whether parses are cached and made in processes of their own. Those import the module of the class or
-            function, so it has to be at the top level of a module.
+        expensive: whether it runs in processes of its own, and its trees are worth keeping. The processes import the
+            module of the class or function, so it has to be at the top level of a module.
         devices: lists the devices that the parser can use, such as ``cuda:0`` and ``cuda:1``. One process is started
             for each of them, and finds its own in ``options.device``. Without devices all processes use the CPU.
     """
