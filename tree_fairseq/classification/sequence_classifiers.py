@@ -8,8 +8,7 @@ from typing import Any, Optional
 import torch
 from fairseq.models import register_model, register_model_architecture
 from fairseq.models.lstm import LSTMEncoder
-from torch import Tensor, nn
-from torch.nn import functional
+from torch import Tensor
 
 from tree_fairseq.classification.classifier import TRANSFORMER_SIZES, ClassifierConfig, ClassReadout, SequenceClassifier
 from tree_fairseq.classification.document_structure import text_rows
@@ -18,44 +17,6 @@ from tree_fairseq.nn.devices import has_fast_bfloat16, without_autocast
 from tree_fairseq.nn.distance_bias import DistanceBiasConfig, DistanceBiasedEncoder, flags_of_tables, tree_tables
 from tree_fairseq.nn.extended_transformer import register_architectures, set_defaults
 from tree_fairseq.support.options import option
-
-_WEIGHTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-
-
-def last_states(lstm: nn.LSTM, texts: Tensor, lengths: Tensor) -> Tensor:
-    """Computes in linear time the last state of each direction in the upper layer, as torch does for packed sequences.
-
-    Sequences are packed by lengths that the host has to know. On CPUs the backward pass of a packed sequence takes
-    quadratic time: each step returns a gradient that is as large as the inputs of all steps, and documents have
-    thousands of steps.
-
-    Args:
-        lstm: bidirectional, with biases
-        texts: ``[N, B, E]``, padded at the end
-        lengths: ``[B]`` int64, 1 or more; the result is ``[B, 2 D]``, forward and backward
-    """
-    num_steps, rows = len(texts), torch.arange(len(lengths), device=texts.device)
-    backward = (lengths - 1 - torch.arange(num_steps, device=texts.device).unsqueeze(1)).clamp(min=0)  # N x B
-    start = texts.new_zeros(1, len(lengths), lstm.hidden_size)
-
-    def turn(states: Tensor) -> Tensor:
-        return states.gather(0, backward.unsqueeze(2).expand_as(states))
-
-    # Without AVX-512, oneDNN has no LSTM in bfloat16, but autocast asks it for one.
-    is_possible = texts.device.type != "cpu" or has_fast_bfloat16()
-    precision = contextlib.nullcontext() if is_possible else without_autocast(texts)
-    for layer in range(lstm.num_layers):
-        if layer:
-            texts = functional.dropout(texts, lstm.dropout, lstm.training)
-        directions = []
-        for suffix, inputs in (("", texts), ("_reverse", turn(texts))):
-            weights = [getattr(lstm, f"{name}_l{layer}{suffix}") for name in _WEIGHTS]
-            with precision:
-                found = torch.lstm(inputs, (start, start), weights, True, 1, 0.0, lstm.training, False, False)
-            directions.append(found[0])
-        ahead, behind = directions
-        texts = torch.cat([ahead, turn(behind)], dim=2)  # N x B x 2D
-    return torch.cat([states[lengths - 1, rows] for states in directions], dim=1)
 
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
@@ -126,8 +87,12 @@ class LSTMClassifier(SequenceClassifier):
         return encoder, 2 * cfg.encoder_hidden_size
 
     def represent(self, src_tokens: Tensor, src_lengths: Tensor) -> Tensor:
-        words = self.encoder.embed_tokens(src_tokens).transpose(0, 1)  # N x B x E
-        return last_states(self.encoder.lstm, self.encoder.dropout_in_module(words), src_lengths)
+        # Without AVX-512, oneDNN has no LSTM in bfloat16, but autocast asks it for one.
+        is_possible = src_tokens.device.type != "cpu" or has_fast_bfloat16()
+        with contextlib.nullcontext() if is_possible else without_autocast(src_tokens):
+            # fairseq refuses columns that are padding in all rows.
+            _, last, _, _ = self.encoder(src_tokens[:, : int(src_lengths.max())], src_lengths, enforce_sorted=False)
+        return last[-1]  # of the upper layer, forward and backward: (B, 2 D)
 
 
 register_architectures("transformer_classifier", TransformerClassifier.set_defaults, TRANSFORMER_SIZES)
