@@ -44,25 +44,6 @@ def memory(pid: int) -> tuple[int, int]:
     return sizes.get("VmRSS:", 0), sizes.get("VmRSS:", 0) - sizes.get("RssFile:", 0)
 
 
-def temporary_files(pids: Sequence[int]) -> set[str]:
-    """Files below /tmp, /var/tmp and /dev/shm that processes have open or mapped and that have a name."""
-    found = set()
-    for pid in pids:
-        for kind in ("fd", "map_files"):
-            try:
-                entries = list(Path(f"/proc/{pid}/{kind}").iterdir())
-            except OSError:
-                continue
-            for entry in entries:
-                try:
-                    target = os.readlink(entry)
-                except OSError:
-                    continue
-                if target.startswith(("/tmp/", "/var/tmp/", "/dev/shm/")) and not target.endswith(" (deleted)"):
-                    found.add(target)
-    return found
-
-
 def slope(samples: Sequence[tuple[float, float]]) -> float:
     """The median of the slopes between samples ``(x, y)`` (Theil and Sen): single steps and spikes do not count.
 

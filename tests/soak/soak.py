@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.soak.processes import fill, in_groups, memory, mount_memory, own_mounts, slope, temporary_files, workers_of
+from tests.soak.processes import fill, in_groups, memory, mount_memory, own_mounts, slope, workers_of
 from tests.soak.trainings import Training
 
 TOLERANCE = 1e-4
@@ -20,7 +20,6 @@ SLOPE_LIMIT = 1e6
 """Bytes an hour."""
 # Loading processes look for their parent every five seconds.
 _SECONDS_TO_END = 30
-_MOST_WORKERS = 4  # of a training: two for each of the splits
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,6 @@ class Outcome:
         bytes_per_hour: slope of the memory of the unbroken training after its warm-up, without pages of files
         resident_bytes_per_hour: the same with pages of files
         worker_bytes_per_hour: the same of a loading process
-        folders_of_killed: folders with a socket of loading processes that were killed, or whose training was
         memory: second; bytes of the unbroken training, those of them that are not pages of files, and the latter of one
             of its loading processes
     """
@@ -99,7 +97,6 @@ class Outcome:
     bytes_per_hour: float = math.nan
     resident_bytes_per_hour: float = math.nan
     worker_bytes_per_hour: float = math.nan
-    folders_of_killed: int = 0
     memory: list[tuple[float, int, int, int]] = field(default_factory=list)
     has_small_disk: bool = False
 
@@ -114,8 +111,6 @@ class Soak:
     def __init__(self, course: Course, folder: Path):
         self.course, self.folder, self.outcome = course, folder, Outcome()
         self._chooser = random.Random(course.seed)
-        self._used: set[str] = set()
-        self._used_before = temporary_files([os.getpid()])
         self._filler: Path | None = None
         self._hurt = False
 
@@ -125,8 +120,6 @@ class Soak:
         small = self.folder / "small-disk"
         small.mkdir(parents=True)
         outcome.has_small_disk = own_mounts() and mount_memory(small, course.disk_bytes)
-        # A private /dev/shm: whatever is left in it is ours.
-        self._has_own_memory = outcome.has_small_disk and mount_memory(Path("/dev/shm"), 1 << 30)
         self._begin = time.time()
         pace = (self._begin + 20 * (not course.is_fork), course.interval)
         arguments = [*course.arguments, "--max-update", course.updates]
@@ -223,7 +216,6 @@ class Soak:
 
     def _sample(self) -> None:
         workers = workers_of(self.unbroken.pid)
-        self._used |= temporary_files([self.unbroken.pid, *workers, self.broken.pid, *workers_of(self.broken.pid)])
         resident, own = memory(self.unbroken.pid)
         if own and self.unbroken.updates():
             of_workers = [memory(pid)[1] for pid in workers]
@@ -231,29 +223,13 @@ class Soak:
             self.outcome.memory.append((second, resident, own, sum(of_workers) // max(1, len(of_workers))))
 
     def _note_leaks(self) -> None:
-        """Notes processes and temporary files that are left after both have ended."""
+        """Notes processes that are left after both have ended, and files that are no checkpoints."""
         groups = [*self.unbroken.groups, *self.broken.groups]
         deadline = time.time() + _SECONDS_TO_END
         while (left := in_groups(groups)) and time.time() < deadline:
             time.sleep(0.2)
         if left:
             self._problem(f"processes are left: {left}")
-        # Only a process that was killed may leave its folder with a socket.
-        killed = list(self.broken.temporary.glob("pymp-*"))
-        self.outcome.folders_of_killed = len(killed)
-        if len(killed) > _MOST_WORKERS * self.broken.starts:
-            self._problem(f"{len(killed)} folders of loading processes are left")
-        files = {str(path) for path in self.unbroken.temporary.iterdir()}
-        files |= {str(path) for path in self.broken.temporary.iterdir() if path not in killed}
-        if self._has_own_memory:
-            files |= {str(path) for path in Path("/dev/shm").rglob("*")}
-        # What they had open elsewhere. The data may be anywhere.
-        data = os.path.abspath(str(self.course.arguments[0]))
-        elsewhere = {name for name in self._used if not name.startswith((f"{self.folder}/", f"{data}/"))}
-        files |= {name for name in elsewhere - self._used_before if os.path.exists(name)}
-        # A cache of torch, which it keeps on purpose.
-        if files := {name for name in files if not Path(name).name.startswith("torchinductor_")}:
-            self._problem(f"temporary files are left: {sorted(files)}")
         unfinished = [path.name for path in self.broken.checkpoints.glob("*") if path.suffix != ".pt"]
         if unfinished:
             self._event("left", files=unfinished)

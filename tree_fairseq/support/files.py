@@ -142,14 +142,6 @@ def reporting_full_disk(folder: Path, needed: int) -> Iterator[None]:
         ) from error
 
 
-def is_full_disk(error: BaseException) -> bool:
-    """Whether an error, or one that it came from, is that of a full disk."""
-    found: BaseException | None = error
-    while found is not None and not (isinstance(found, OSError) and found.errno in _NO_ROOM):
-        found = found.__cause__ or found.__context__
-    return found is not None
-
-
 def require_room(folder: Path, needed: int, content: str) -> None:
     """Raises DiskFullError, before anything is written, if a folder has less room than ``content`` needs in bytes."""
     if (free := free_bytes(folder)) < needed:
