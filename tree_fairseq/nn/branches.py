@@ -67,7 +67,7 @@ class Branches:
     upper: list[Tensor]
 
     def as_dict(self) -> dict[str, Any]:
-        """The lists by name, to travel in a batch."""
+        """The lists by name, as a batch has them."""
         return {own.name: getattr(self, own.name) for own in fields(self)}
 
     @classmethod
@@ -80,7 +80,7 @@ class Branches:
         max_lengths: int = MAX_LENGTHS,
         block: int = BLOCK,
     ) -> Branches:
-        """Lists the branches of forests whose nodes are ``[B, M]``, of empty span at padding.
+        """Lists the branches of forests. Nodes are ``[B, M]``; those of padding have an empty span.
 
         Ranks from ``max_ranks - 1`` and lengths from ``max_lengths`` are left out, and a block has ``block`` levels.
         """
@@ -138,34 +138,34 @@ class Branches:
 
 
 def _inverse(values: np.ndarray, place: np.ndarray) -> np.ndarray:
-    """Puts values to places, which are a permutation."""
+    """Moves each value to its place; the places are a permutation."""
     moved = np.empty_like(values)
     moved[place] = values
     return moved
 
 
 def _places(kept: np.ndarray, count: int) -> np.ndarray:
-    """The new place of each of so many entries, of which some are kept; any for the others."""
+    """The place of each of ``count`` entries among those that are kept; entries that are not kept get any number."""
     places = np.zeros(count, np.int64)
     places[kept] = np.arange(len(kept))
     return places
 
 
 def _groups(is_first: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Returns the group of each entry, and where groups begin and end, given the first entry of each."""
+    """Returns the group of each entry, and where each group begins and ends; ``is_first`` marks first entries."""
     begin = np.flatnonzero(is_first)
     return is_first.cumsum() - 1, begin, np.append(begin[1:], len(is_first))[: len(begin)]
 
 
 def _order(key: np.ndarray) -> np.ndarray:
-    """The order by a key; entries of the same key stay in their order."""
+    """Sorts by a key and returns the order; entries with the same key keep theirs."""
     # Small numbers are sorted in half the time.
     small = key.max(initial=0) < 2**31
     return torch.from_numpy(key.astype(np.int32 if small else np.int64)).sort(stable=True).indices.numpy()
 
 
 def _rows(node: np.ndarray, shape: tuple[int, int]) -> Tensor:
-    """Ascending places in flattened ``[B, M]``, the ``shape``, as places in ``[M]``, padded with M: ``[B, nodes]``."""
+    """Converts ascending places in flattened ``[B, M]`` to places in each row, ``[B, nodes]``, padded with M."""
     sentence, column = node // shape[1], node % shape[1]
     count = np.bincount(sentence, minlength=shape[0])
     rows = np.full((shape[0], count.max(initial=0)), shape[1], np.int32)

@@ -51,12 +51,12 @@ def linear_distances(num_tokens: int, limit: int, device: torch.device) -> Tenso
 
 
 def leaf_distances(covers: Tensor, limit: int) -> Tensor:
-    """Edges between leaves, at most ``limit``: ``[B, N, N]`` int32; also ``limit`` where no tree has both.
+    """Counts the edges between leaves, ``[B, N, N]`` int32: at most ``limit``, and ``limit`` where no tree has both.
 
     ``covers`` are ``[B, M, N]`` bool: node m covers leaf n.
     """
     with without_autocast(covers):
-        # In single precision, which is exact: 0, 1 and counts of nodes.
+        # Single precision is exact for counts of nodes.
         below = covers.float()
         common = below.mT @ below
     path = _path(common) + 2
@@ -65,13 +65,13 @@ def leaf_distances(covers: Tensor, limit: int) -> Tensor:
 
 
 def symbol_distances(parents: Tensor, limit: int) -> Tensor:
-    """Edges between symbols, at most ``limit``: ``[B, N, N]`` int32; also ``limit`` where no tree has both.
+    """Counts the edges between symbols, ``[B, N, N]`` int32: at most ``limit``, and ``limit`` where no tree has both.
 
     ``parents`` are ``[B, N]`` int64, the column of each symbol's parent; negative for roots and for other tokens.
     """
     column = torch.arange(parents.size(1), device=parents.device)
     with without_autocast(parents):
-        # Ancestors of up to 2, 4, 8, ... generations, each token being its own.
+        # Each token is its own ancestor. Every product doubles the number of generations.
         ancestors = ((parents.unsqueeze(2) == column) | (column[:, None] == column)).float()
         for _ in range(parents.size(1).bit_length()):
             ancestors = (ancestors @ ancestors).clamp(max=1)
@@ -96,7 +96,7 @@ def leaves_covered(batch: TreeBatch) -> Tensor:
 
 
 def lowest_common_ancestors(batch: TreeBatch) -> Tensor:
-    """The lowest node above both of two leaves, ``[B, N, N]`` int64; M if no node is, and for a leaf and itself."""
+    """Finds the lowest node above two leaves, ``[B, N, N]`` int64: M if there is none, and for a leaf and itself."""
     covers = leaves_covered(batch)
     rows, num_nodes, num_leaves = covers.shape
     if num_nodes == 0:
@@ -104,7 +104,7 @@ def lowest_common_ancestors(batch: TreeBatch) -> Tensor:
     number = torch.arange(num_nodes, device=covers.device)
     key = batch.depth * num_nodes + number + 1  # B x M; 0 stands for no node
     both = covers & covers.roll(1, dims=2)
-    # Of each leaf and the one before it. The first leaf has none before it, and its entry is not read.
+    # The common ancestors of each leaf and the leaf before it. The entry of the first leaf is not read.
     before = (both * key.unsqueeze(2)).amax(1)  # B x N
     column = torch.arange(num_leaves, device=covers.device)
     is_later, greatest = column > column[:, None], torch.iinfo(torch.int64).max

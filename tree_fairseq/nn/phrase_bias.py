@@ -43,7 +43,7 @@ class PhraseBias(nn.Module):
 
 
 def missing_biases(state_dict: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The biases of a model, whose weights are ``own``, that a checkpoint lacks.
+    """Finds the biases that a model has and a checkpoint lacks; ``own`` are the weights of the model.
 
     They have their initial values if the checkpoint is that of a stock transformer. They are 0 if it already has nodes
     or phrases, because it was trained without biases then.

@@ -36,7 +36,7 @@ def with_rows_moved(encoder_out: dict[str, list], new_order: Tensor) -> dict[str
 
 
 def read_together(order: Optional[Tensor], count: int) -> tuple[Optional[Tensor], int]:
-    """Finds which of B sentences, the ``count``, a decoder reads in this :func:`row_order`.
+    """Finds which of ``count`` sentences a decoder reads, given the :func:`row_order`.
 
     Returns:
         ``[R / K]`` int64, sentences, or None for all B in order; and K, the beams that read each, or 1 if their
@@ -83,7 +83,7 @@ class PackedRows:
         return len(self.places) == self.shape[0] * self.shape[1]
 
     def pad(self, values: Tensor) -> Tensor:
-        """Pads values ``[n, ...]`` to ``[B, M, ...]``: with zeros, or, without gradients, with others of the row."""
+        """Pads values ``[n, ...]`` to ``[B, M, ...]`` with zeros; where no gradients are needed, with any values."""
         if not self._is_full and not torch.is_grad_enabled():
             values = values.index_select(0, self._sources)
         elif not self._is_full:
@@ -124,7 +124,7 @@ class Memory:
 
 @dataclass(frozen=True)
 class ProjectedMemory:
-    """Keys and values ``[B, H, S, D / H]`` for one layer, and padding ``[B, S]`` bool, nowhere all true.
+    """Keys and values ``[B, H, S, D / H]`` for one layer, and padding ``[B, S]`` bool; no row is padding alone.
 
     ``bias``, ``[B, H, S]`` or None, is added to the logits.
     """
@@ -155,7 +155,7 @@ class ProjectedMemory:
         )
 
     def state(self) -> dict[str, Optional[Tensor]]:
-        """The parts by the names that they have while decoding: fairseq's own, but for the bias."""
+        """The parts by their names in the state of a decoding, which are fairseq's own except that of the bias."""
         return dict(zip(_HELD, (self.keys, self.values, self.padding, self.bias)))
 
     @classmethod
@@ -191,10 +191,10 @@ class SharedMemoryAttention(MultiheadAttention):
         """Projects B sentences for this layer."""
         keys, values, padding = self.read(states, memory.structure)
         if not self.training:
-            # Every step reads all of them, a quarter faster where the positions of a head lie side by side.
+            # Every step reads all keys and values, and does so faster where the positions of a head lie side by side.
             keys, values = keys.contiguous(), values.contiguous()
         bias = None if self.phrase_bias is None else self.phrase_bias(self.is_phrase(memory.structure)).to(keys.dtype)
-        # A sentence of nothing but padding is attended to, too, so that its rows stay finite.
+        # A sentence that is padding alone is attended to, so that its rows stay finite.
         return ProjectedMemory(keys, values, padding & ~padding.all(dim=1, keepdim=True), bias)
 
     def forward(
@@ -334,7 +334,7 @@ class MemoryDecoder(TransformerDecoderBase):
     """
 
     trains_alignments = False
-    """Whether a loss reads attention weights; otherwise training does without, and all kernels can be fused."""
+    """Whether a loss reads attention weights; otherwise training does not compute them, and fuses all kernels."""
 
     def __init__(self, *args: Any, memory_type: MemoryType = STATES, **kwargs: Any):
         # The constructor of fairseq builds the layers.

@@ -19,13 +19,13 @@ Part = TypeVar("Part", bound=nn.Module)
 
 
 def built_aside(build: Callable[[], Part]) -> Part:
-    """Builds a part of a model; what is drawn at random afterwards is as if it had not been built."""
+    """Builds a part of a model without a trace in the random numbers that are drawn afterwards."""
     with torch.random.fork_rng(devices=[]):
         return build()
 
 
 def built_in_place(stock: nn.Module, build: Callable[[], Part]) -> Part:
-    """Builds what takes the place of a module of fairseq's, and gives it the weights of equal names.
+    """Builds a part that replaces a module of fairseq's, and copies the weights whose names are equal.
 
     Its other weights are drawn aside.
     """

@@ -44,7 +44,7 @@ class BranchLinear(nn.Module):
             nn.init.uniform_(parameter, -bound, bound)
 
     def layers(self) -> list[tuple[Tensor, Tensor | None]]:
-        """Weight and bias of each branch, taken apart once for all levels of a tree."""
+        """The weight and the bias of each branch."""
         biases = [None] * len(self.weight) if self.bias is None else self.bias.unbind(0)
         return list(zip(self.weight.unbind(0), biases))
 
@@ -56,7 +56,7 @@ def by_branch(inputs: Tensor, sizes: list[int], layers: list[tuple[Tensor, Tenso
 
 
 def with_zero_gradients(values: Tensor, parameters: Iterable[Tensor]) -> Tensor:
-    """Returns the values; the parameters, which have no part in them, get gradients of zero.
+    """Returns the values unchanged, and gives gradients of zero to parameters that the values do not depend on.
 
     Processes that train together wait for a gradient of every parameter, also for batches that do not need it.
     """
@@ -170,7 +170,7 @@ def _depths(parents: np.ndarray) -> np.ndarray:
 
 
 def node_depths(parents: Tensor) -> Tensor:
-    """Counts steps from each column to its root, ``[B, N]``, by doubling: the device is not asked when to stop."""
+    """Counts the steps from each column to its root, ``[B, N]``. It doubles steps, so it never waits for the device."""
     depths, ancestors = (parents >= 0).long(), parents
     for _ in range(max(parents.size(1) - 1, 1).bit_length()):
         here = ancestors.clamp(min=0)

@@ -136,7 +136,7 @@ class IncrementalPaths:
 
         parent, branch, _ = self._open.next()
         levels = self.columns.size(-1)
-        # A root has no parent: START's path, which is empty, stands in.
+        # A root has no parent. It takes the path of START, which is empty.
         column = parent.clamp(min=0)[:, None, None].expand(-1, 1, levels)
         above = self.columns.gather(1, column).squeeze(1)  # R x L
         if levels == self._levels:

@@ -132,7 +132,7 @@ def _free_kinds(symbols: SymbolTable, arity: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _seen_kinds(grammar: Grammar, kinds: Tensor, allowed: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns the same with one kind for each parent and branch of the grammar."""
+    """Returns kinds and allowed symbols of a grammar, with one kind for each of its parents and branches."""
     degree = kinds.size(1)
     is_root = grammar.parents < 0
     # Rules with a branch that the encoding does not have never apply.

@@ -80,7 +80,7 @@ class SymbolTreeLSTMEncoder(_MemoryEncoder):
         self.dropout = FairseqDropout(cfg.dropout, module_name=type(self).__name__)
 
     def encode(self, tokens: Tensor, padding: Tensor, trees: Optional[dict[str, Tensor]], lengths: object):
-        """As the base class; raises :class:`MissingTreesError` if the batch has no trees."""
+        """Returns the states of all symbols, and those of the root; raises MissingTreesError without trees."""
         if trees is None:
             raise MissingTreesError(
                 "this model reads symbol trees, but the batch has none; use --task structural_translation"
@@ -107,7 +107,7 @@ class BidirectionalLSTMEncoder(_MemoryEncoder, LSTMEncoder):
         LSTMEncoder.__init__(self, dictionary, *sizes, cfg.dropout, cfg.dropout, **options)
 
     def encode(self, tokens: Tensor, padding: Tensor, trees: object, lengths: Optional[np.ndarray]):
-        """As the base class; the root's state is the last h and c."""
+        """Returns the states of all tokens, and for the root's state the last h and c."""
         if lengths is None:
             lengths = (~padding).sum(1).cpu().numpy()
         columns = torch.arange(tokens.size(1), device=padding.device)

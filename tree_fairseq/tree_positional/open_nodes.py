@@ -10,7 +10,8 @@ from torch import Tensor
 
 from tree_fairseq.data_bin.symbol_dictionary import SymbolTable
 
-# A frame: column of a symbol among the tokens, branch of its next child, branch after its last child, its id.
+# A frame has the column of a symbol among the tokens, the branch of its next child, the branch after its last child,
+# and its id.
 _BRANCH, _END = 1, 2
 _ROOT = (-1, -1, 0, -1)
 

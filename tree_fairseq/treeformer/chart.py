@@ -59,7 +59,7 @@ class Chart(nn.Module):
             )
         matrix = nn.Parameter(torch.empty(1, width, 2 * width))  # checkpoints have the first dimension
         is_mean = config.treeformer_composition_init == "mean"
-        # A random half preserves norms: two children, averaged over nearly equal splits, sum up to a token's length.
+        # With this deviation of its elements, a random half of the matrix keeps the norms of vectors about as they are.
         nn.init.normal_(matrix, std=_NOISE * width**0.5 if is_mean else width**-0.5)
         self.register_parameter("deviation", matrix if is_mean else None)
         self.register_parameter("weight", None if is_mean else matrix)
@@ -123,7 +123,7 @@ def _mean(like: Tensor) -> Tensor:
 
 
 def _from_deviation(deviation: Tensor) -> Tensor:
-    """The composition matrix of a deviation, ``[1, D, 2 * D]`` each."""
+    """The composition matrix of a deviation; both are ``[1, D, 2 * D]``."""
     return _mean(deviation) + deviation / deviation.size(1)
 
 
