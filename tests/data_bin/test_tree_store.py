@@ -123,8 +123,8 @@ def test_missing_lines_are_refused(tmp_path, index):
 
 
 def test_no_index_is_left_after_an_error_while_writing(tmp_path):
-    with pytest.raises(ValueError, match="do not make up"), TreeStoreWriter(tmp_path / "tree") as writer:
-        writer.add(TreeBlock(np.array([1], np.int32), np.array([2], np.int32), np.zeros((1, 4), np.int32)))
+    with pytest.raises(RuntimeError), TreeStoreWriter(tmp_path / "tree"):
+        raise RuntimeError
     assert not (tmp_path / "tree.idx").exists()
 
 

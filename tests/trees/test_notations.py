@@ -408,8 +408,3 @@ def test_deep_trees(name, label):
         tree = Tree(label, (tree,))
     notation = notation_named(name)
     assert notation.read(notation.write(tree)) == tree
-
-
-def test_unknown_notation():
-    with pytest.raises(ValueError, match="no notation 'xml'; there are bracket, funql, json, prolog, variable-free"):
-        notation_named("xml")

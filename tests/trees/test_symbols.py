@@ -245,12 +245,6 @@ def test_marks_that_would_be_taken_for_something_else(mark):
         SymbolEncoding(mark=mark)
 
 
-@pytest.mark.parametrize("names", [("preorder", "lcrs"), ("dfs", "left")])
-def test_unknown_forms(names):
-    with pytest.raises(ValueError, match="no traversal"):
-        SymbolEncoding(*names)
-
-
 @pytest.mark.parametrize("encoding", ENCODINGS, ids=IDS)
 def test_deep_trees(encoding):
     tree = deep_tree(20_000)

@@ -193,8 +193,6 @@ class Staging:
     def publish(self) -> None:
         """Moves the sealed files to the destination, each in one step, and removes the staging folder."""
         ready = _ready(self.path)
-        if ready is None:
-            raise DestinationExistsError(f"{self.path} has no complete files to move")
         output = self.path / ready["output"]
         self.destination.mkdir(parents=True, exist_ok=True)
         for name in ready["files"]:

@@ -123,8 +123,6 @@ class TreeStoreWriter:
     def add(self, block: TreeBlock) -> None:
         """Appends the forests of a block."""
         counts = block.node_counts.astype(np.int64)
-        if counts.sum() != len(block.rows) or len(counts) != len(block.leaf_counts):
-            raise ValueError(f"{len(block.rows)} rows do not make up the counts of {len(counts)} lines")
         sizes = 1 + _ROW * counts
         values = np.empty(int(sizes.sum()), np.int32)
         is_count = np.zeros(len(values), bool)

@@ -95,8 +95,6 @@ class SymbolEncoding:
     mark: str = ARITY_MARK
 
     def __post_init__(self):
-        if self.traversal not in TRAVERSALS or self.binarization not in BINARIZATIONS:
-            raise ValueError(f"no traversal {self.traversal!r} of trees with binarization {self.binarization!r}")
         if len(self.mark) != 1 or self.mark.isspace() or self.mark.isalnum() or self.mark in "\\<>":
             raise ValueError(
                 f"the mark is one character other than letters, digits, blanks and \\<>, unlike {self.mark!r}"
