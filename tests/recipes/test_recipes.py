@@ -14,7 +14,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.recipes.commands import EXAMPLES, NAMES, ROOT, SCRIPTS, commands_in, declared, dry_run, parsed, recipe, run
+from tests.recipes.commands import (
+    EXAMPLES,
+    NAMES,
+    ROOT,
+    SCRIPTS,
+    commands_in,
+    declared,
+    dry_run,
+    environment,
+    parsed,
+    recipe,
+    run,
+)
 
 SHOWN = re.compile(r"^```console\n\$ (.*?)\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^```bash\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -73,7 +85,9 @@ def test_the_commands_of_a_readme_run(name, places):
     assert any(f"examples/{name}/run.sh" in block for block in blocks)
     for block in blocks:
         script = re.sub(r"(examples/\S+\.sh)", r"\1 --dry-run", block)
-        done = subprocess.run(["bash", "-euc", script], cwd=ROOT, env={**_environment(), **places}, capture_output=True)
+        done = subprocess.run(
+            ["bash", "-euc", script], cwd=ROOT, env={**environment(is_served=False), **places}, capture_output=True
+        )
         assert done.returncode == 0, f"{block}\n{done.stderr}"
 
 
@@ -91,19 +105,17 @@ def commands_in_words(text: str) -> list[str]:
 def printed(command: str, places: dict[str, str]) -> str:
     """Returns what a command of a README prints, with names in the place of this machine's folders."""
     done = subprocess.run(
-        ["bash", "-euc", command], cwd=ROOT, env={**_environment(), **places}, capture_output=True, text=True
+        ["bash", "-euc", command],
+        cwd=ROOT,
+        env={**environment(is_served=False), **places},
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr
     text = done.stdout.replace(f"{ROOT}/", "")
     for name, path in places.items():
         text = text.replace(path, f"@{name}@")
     return text
-
-
-def _environment() -> dict[str, str]:
-    from tests.recipes.commands import environment
-
-    return environment(is_served=False)
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=str)
@@ -114,16 +126,12 @@ def test_a_recipe_runs_through_with_toy_data(script, tmp_path):
     assert result["score"] == result[result["metric"]] and result["description"]["recipe"] == script.parent.name
 
 
-def test_a_finished_recipe_does_nothing_and_another_beam_trains_nothing(tmp_path):
+def test_what_is_finished_is_skipped_and_training_goes_on_where_it_ended(tmp_path):
     recipe("geo", "--toy", "--out", tmp_path)
     again = recipe("geo", "--toy", "--out", tmp_path)
     assert again.stderr.count("done before") == 6 and not again.stdout
-    one = recipe("geo", "--toy", "--out", tmp_path, "--beam", "1")
+    one = recipe("geo", "--toy", "--out", tmp_path, "--beam", "1")  # another search with the same model
     assert one.stderr.count("done before") == 4 and len(list(tmp_path.rglob("score.json"))) == 2
-
-
-def test_fairseq_goes_on_where_it_was_killed(tmp_path):
-    recipe("geo", "--toy", "--out", tmp_path)
     longer = recipe("geo", "--toy", "--out", tmp_path, "--", "--max-epoch", "3", "--max-update", "99")
     assert "(epoch 3 @ " in longer.stdout + longer.stderr  # fairseq's line when it goes on
 

@@ -17,12 +17,11 @@ results = importlib.import_module("results")
 sys.path.remove(str(LIBRARY))
 
 
-def test_every_file_says_what_is_needed_and_its_commands_are_fairseq_s(tmp_path, monkeypatch):
-    monkeypatch.setenv("PATH", environment(is_served=False)["PATH"])
-    (tmp_path / "some").touch()
+def test_every_file_says_what_is_needed():
     for path in results.FILES:
         result = results.read_result(path.stem)
         systems = result["systems"]
+        assert (EXAMPLES / result["recipe"] / result.get("script", "run.sh")).is_file(), path
         assert result["kind"] in results.KINDS and len(set(result["seeds"])) >= 3, path
         assert {system for pair in result["comparisons"] for system in pair} <= set(systems), path
         assert all(pair in result["comparisons"] for pair in result.get("headlines", ())), path
@@ -270,7 +269,3 @@ def test_outputs_of_several_test_sets_are_compared(tmp_path):
     experiment = results.Experiment(result, "", tmp_path)
     rows = experiment._compare_outputs([tmp_path / "ours"], [tmp_path / "theirs"], str(tmp_path))
     assert rows["bleu"]["difference"] == 0 and rows["test1:bleu"]["difference"] > 10
-
-
-def test_recipes_of_results_exist():
-    assert all((EXAMPLES / results.read_result(path.stem)["recipe"] / "run.sh").is_file() for path in results.FILES)
