@@ -46,14 +46,14 @@ def test_all_targets_are_there():
 
 
 @pytest.mark.parametrize("name", sorted(TARGETS))
-def test_the_law(name):
+def test_a_reader_of_any_bytes_returns_or_raises_an_error_of_the_package(name):
     target = TARGETS[name]
     for data in [*target.seeds(), *(path.read_bytes() for path in regressions(target))]:
         hold(target.read, data)
     search(target, EXAMPLES.get(name, 250), number=1, guided=False)
 
 
-def test_the_law_can_be_broken(monkeypatch):
+def test_an_input_that_breaks_the_law_is_noticed(monkeypatch):
     monkeypatch.setattr("tests.fuzz.law.SECONDS", 0.2)
 
     def wrong(data: bytes) -> None:
@@ -87,7 +87,7 @@ def test_the_search_finds_what_breaks_the_law():
         search(Target("read", read, lambda: [b"(a)"]), 500, number=1)
 
 
-def test_damage_is_made_of_all_kinds():
+def test_files_are_damaged_in_eight_ways():
     content = bytes(range(200))
     found = {damaged(content, _Choices(bytes([kind, 10, 5, 7, 1, 2, 3]))) for kind in range(8)}
     assert len(found) == 8 and damaged(content, _Choices(b"")) == content

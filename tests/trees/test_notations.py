@@ -145,7 +145,7 @@ SAME_TEXT = {
 @pytest.mark.parametrize(
     ("name", "text", "tree"), [(name, *pair) for name, pairs in SAME_TEXT.items() for pair in pairs]
 )
-def test_meaning(name, text, tree):
+def test_a_line_means_its_tree_and_is_written_for_it(name, text, tree):
     notation = notation_named(name)
     assert notation.read(text) == tree
     assert notation.write(tree) == text
@@ -402,7 +402,7 @@ DEEP = {
 
 
 @pytest.mark.parametrize(("name", "label"), [(name, label) for name, labels in DEEP.items() for label in labels])
-def test_deep_trees(name, label):
+def test_trees_of_depth_20000_are_read_and_written(name, label):
     tree = Tree("end")
     for _ in range(20_000):
         tree = Tree(label, (tree,))

@@ -190,7 +190,7 @@ def test_exactly_the_encoded_trees_are_decoded(encoding):
         ("<unk>", ArityMismatchError, "not a symbol with an arity"),
     ],
 )
-def test_no_tree(symbols, error, words):
+def test_symbols_that_are_no_tree_are_refused_with_the_reason(symbols, error, words):
     with pytest.raises(error, match=words):
         SymbolEncoding("dfs", "lcrs").decode(symbols.split())
 
@@ -246,7 +246,7 @@ def test_marks_that_would_be_taken_for_something_else(mark):
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS, ids=IDS)
-def test_deep_trees(encoding):
+def test_trees_of_depth_20000_are_read_and_written(encoding):
     tree = deep_tree(20_000)
     assert encoding.decode(encoding.encode(tree)) == tree
     wide = Tree("f", [Tree("x")] * 20_000)
