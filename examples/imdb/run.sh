@@ -31,12 +31,11 @@ step "$DATA_BIN" fairseq-preprocess --user-dir "$ROOT/tree_fairseq" --task tree_
 # Sizes come with the architecture: 2 layers, d = 64 and 4 heads, as in the paper. Dropout, rate and warm-up are those of
 # the authors' released script for SST. The paper's batches have 2,000 tokens; ours have to hold the longest review.
 step "$RUN/checkpoints/checkpoint_last.pt" fairseq-train "$DATA_BIN" --user-dir "$ROOT/tree_fairseq" \
-    --task tree_classification \
-    --max-source-positions 4096 --arch "$ARCH" --dropout 0.1 --criterion tree_classification \
-    --optimizer adam --adam-betas '(0.9, 0.98)' --clip-norm 10 --lr 7e-4 --warmup-updates 4000 \
-    --lr-scheduler inverse_sqrt --warmup-init-lr 1e-7 --max-tokens 4096 --update-freq 1 \
-    --required-batch-size-multiple 1 --max-update 15000 --best-checkpoint-metric accuracy \
-    --maximize-best-checkpoint-metric \
+    --task tree_classification --max-source-positions 4096 --arch "$ARCH" --dropout 0.1 \
+    --criterion tree_classification --optimizer adam --adam-betas '(0.9, 0.98)' --clip-norm 10 \
+    --lr 7e-4 --lr-scheduler inverse_sqrt --warmup-updates 4000 --warmup-init-lr 1e-7 --max-tokens 4096 --update-freq 1 \
+    --required-batch-size-multiple 1 --max-update 15000 \
+    --best-checkpoint-metric accuracy --maximize-best-checkpoint-metric \
     --save-dir "$RUN/checkpoints" --no-epoch-checkpoints --no-progress-bar --log-interval 100 \
     --log-file "$RUN/train.log" --seed "$SEED" "${TOY_FLAGS[@]}" "${TRAIN_FLAGS[@]}"
 

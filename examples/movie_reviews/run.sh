@@ -37,9 +37,8 @@ case $ARCH in
     lstm*) TOKENS=60000 TRAINING=(--lr 2e-3 --warmup-updates 50 --max-epoch 12 --batch-size 32) ;;
 esac
 step "$RUN/checkpoints/checkpoint_last.pt" fairseq-train "$DATA_BIN" --user-dir "$ROOT/tree_fairseq" \
-    --task tree_classification \
-    --max-source-positions 4096 --arch "$ARCH" --dropout 0.3 --criterion tree_classification \
-    --optimizer adam --adam-betas '(0.9, 0.98)' --clip-norm 10 "${TRAINING[@]}" \
+    --task tree_classification --max-source-positions 4096 --arch "$ARCH" --dropout 0.3 \
+    --criterion tree_classification --optimizer adam --adam-betas '(0.9, 0.98)' --clip-norm 10 "${TRAINING[@]}" \
     --lr-scheduler inverse_sqrt --warmup-init-lr 1e-7 --max-tokens "$TOKENS" --update-freq 1 \
     --required-batch-size-multiple 1 --best-checkpoint-metric accuracy --maximize-best-checkpoint-metric \
     --save-dir "$RUN/checkpoints" --no-epoch-checkpoints --no-progress-bar --log-interval 100 \
