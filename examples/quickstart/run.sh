@@ -59,7 +59,7 @@ PREPROCESS=(fairseq-preprocess --user-dir tree_fairseq --task tree_translation -
     --tokenizer moses --moses-no-dash-splits --learn-subwords "${TOY:+200}${TOY:-$MERGES}" --joined-dictionary --workers 2
     --tree-parser stanza --tree-lang "$SOURCE" --parse-cache "$OUT/parses" ${PARSER_DIR:+--parser-dir "$PARSER_DIR"})
 say "$(shown "${PREPROCESS[@]}")"
-"${PREPROCESS[@]}" 2>&1 | tee "$OUT/logs/preprocess.log" | grep -v 'Namespace('
+"${PREPROCESS[@]}" 2>&1 | tee "$OUT/logs/preprocess.log" | grep --line-buffered -v 'Namespace('
 
 # 3. Both models at the same time, each on one core
 TRAINING=(--encoder-layers 2 --decoder-layers 2 --encoder-embed-dim 128 --decoder-embed-dim 128 --encoder-ffn-embed-dim 256

@@ -28,8 +28,8 @@ step "$DATA_BIN" fairseq-preprocess --user-dir "$ROOT/tree_fairseq" --task tree_
 step "$RUN/checkpoints/checkpoint_last.pt" fairseq-train "$DATA_BIN" --user-dir "$ROOT/tree_fairseq" \
     --task tree_classification --max-source-positions 1024 --arch "$ARCH" --dropout 0.5 \
     --criterion tree_classification --optimizer adam --adam-betas '(0.9, 0.98)' --clip-norm 10 \
-    --lr 2e-3 --lr-scheduler inverse_sqrt --warmup-updates 200 --warmup-init-lr 1e-7 --max-tokens $((2000 / GPUS)) --update-freq 1 \
-    --required-batch-size-multiple 1 --max-epoch 20 \
+    --lr 2e-3 --lr-scheduler inverse_sqrt --warmup-updates 200 --warmup-init-lr 1e-7 \
+    --max-tokens $((2000 / GPUS)) --update-freq 1 --required-batch-size-multiple 1 --max-epoch 20 \
     --best-checkpoint-metric accuracy --maximize-best-checkpoint-metric \
     --save-dir "$RUN/checkpoints" --no-epoch-checkpoints --no-progress-bar --log-interval 100 \
     --log-file "$RUN/train.log" --seed "$SEED" "${TOY_FLAGS[@]}" "${TRAIN_FLAGS[@]}"
