@@ -70,7 +70,7 @@ if [[ $SUBSTITUTE ]]; then # subtree substitution (Yang et al. 2022), from the t
         --parse-cache "$OUT/parse-cache" $PARSER_FLAGS --workers "$WORKERS"
     step "$WORDS/more.lf" python -m preprocess.subtree_substitution --text "$WORDS" --source nl --target lf \
         --notation variable-free --parses "$WORDS/train.trees" --count "$SUBSTITUTE" --longest 60 --output "$WORDS/more"
-    TRAIN=more
+    TRAIN="more"
 fi
 step "$BIN" fairseq-preprocess --user-dir "$ROOT/tree_fairseq" "${READ[@]}" -s nl -t lf \
     --trainpref "$WORDS/$TRAIN" --validpref "$WORDS/valid" --testpref "$WORDS/test,$WORDS/test1,$WORDS/test2" \

@@ -1,5 +1,5 @@
+# shellcheck shell=bash
 # What all recipes share: options, steps that are done once, and tiny sizes for --toy. A recipe begins with
-#
 #   : "${ARCH:=transformer}" "${SEED:=1}"      its variables; --arch and --seed, or the environment, give other values
 #   . "$(dirname "$0")/../lib/recipe.sh"; recipe "$@"
 #

@@ -228,7 +228,7 @@ def summary(results: Iterable[dict]) -> str:
     headings = ["task", "comparison", "difference", "95 % interval", "p", "does it help?", "time of training"]
     rows = [headings, RULE]
     for result in results:
-        task = f"[{result['title']}](../examples/{result['recipe']}/README.md)"
+        task = f"[{result['title']}](results/{result['recipe']}.md)"
         for pair, metric, row in headlines(result):
             ours, theirs = pair["system"], pair["baseline"]
             reason = "".join(f", {text}" for *names, text in result.get("reasons", ()) if names == [ours, theirs])
