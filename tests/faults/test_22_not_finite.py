@@ -10,11 +10,13 @@ import json
 import math
 from collections import Counter
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import torch
 from fairseq.data import data_utils
 from fairseq.models.transformer import TransformerEncoderBase
+from fairseq.trainer import Trainer
 
 from tests.end_to_end.commands import run
 from tests.end_to_end.fixtures import STOCK_SIZES, preprocess
@@ -112,6 +114,12 @@ def test_gradients_that_are_nan_while_the_loss_is_not(data, rare, tmp_path, caps
         assert "SqrtBackward0" in printed and "but its gradients are not finite" in printed
     assert replay.main([str(tmp_path / "crash.json")]) == 0
     assert "finite this time" in capsys.readouterr().out
+
+
+def test_the_trainer_keeps_the_number_of_its_epoch():
+    trainer = Mock(spec=["lr_step_begin_epoch", "task", "get_model"], quantizer=None, tpu=False)
+    Trainer.begin_epoch(trainer, 3)
+    assert trainer.epoch_begun == 3
 
 
 @pytest.mark.parametrize("content", ["{}", "[]", '{"update": 1}', "x"])

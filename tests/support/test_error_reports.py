@@ -110,3 +110,10 @@ def test_a_command_of_ours_prints_or_logs_the_message_and_raises_where_traceback
     monkeypatch.setenv(error_reports.TRACEBACK, "1")
     with pytest.raises(TreeFairseqError, match="no trees"):
         error_reports.failed(error)
+
+
+def test_commands_of_fairseq_end_with_the_message_alone(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["/bin/fairseq-train"])
+    monkeypatch.delenv(error_reports.TRACEBACK, raising=False)
+    sys.excepthook(CheckpointError, CheckpointError("c.pt cannot be read"), None)
+    assert capsys.readouterr().err == "c.pt cannot be read\n"

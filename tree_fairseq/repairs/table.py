@@ -177,7 +177,7 @@ REPAIRS = (
         wrong="The trainer does not keep the number of its epoch, without which a batch cannot be made again.",
         versions=_FAIRSEQ,
         remove_when="the row of train_step goes",
-        test="tests/faults/test_22_not_finite.py::test_a_loss_that_is_nan_names_its_batch_and_replays",
+        test="tests/faults/test_22_not_finite.py::test_the_trainer_keeps_the_number_of_its_epoch",
         wrapper="repairs.nonfinite_batches:note_epoch",
     ),
     Repair(
@@ -185,7 +185,7 @@ REPAIRS = (
         wrong="fairseq's commands end with a traceback where a user's file or option is wrong.",
         versions="all versions of Python",
         remove_when="fairseq's commands catch errors and print their message",
-        test="tests/faults/test_34_tracebacks.py::test_preprocessing_names_the_line",
+        test="tests/support/test_error_reports.py::test_commands_of_fairseq_end_with_the_message_alone",
         wrapper="support.error_reports:short_report",
     ),
     # Trees
