@@ -91,16 +91,14 @@ def test_the_console_script_itself_ends_so(tmp_path):
     assert "no-data" in last_lines(run_in_process(command, cwd=tmp_path)).splitlines()[-1]
 
 
-@pytest.mark.parametrize("name", ["check", "export", "annotate", "average", "induce", "score"])
+@pytest.mark.parametrize("name", ["check", "export", "annotate", "average", "induce"])
 def test_commands_of_this_package(tmp_path, name):
     nowhere = tmp_path / "nowhere"
     arguments = {
         "annotate": ("--tree-parser", "balanced"),
         "average": ("--inputs", nowhere / "a.pt", nowhere / "b.pt", "--output", tmp_path / "c.pt"),
         "induce": ("--path", nowhere / "checkpoint.pt"),
-        "score": ("attention", "--path", nowhere / "checkpoint.pt"),
     }
-    before = {"average": (), "score": ("attention", nowhere)}.get(name, (nowhere,))
-    after = arguments.get(name, ())[1:] if name == "score" else arguments.get(name, ())
-    printed = last_lines(run_in_process([script("tree-fairseq"), name, *before, *after]))
+    before = () if name == "average" else (nowhere,)
+    printed = last_lines(run_in_process([script("tree-fairseq"), name, *before, *arguments.get(name, ())]))
     assert "nowhere" in printed.splitlines()[-1]
