@@ -367,7 +367,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--data", default="", help="the files of the data set")
     parser.add_argument("--out", type=Path, default=Path("out/results"), help="where runs are (default: %(default)s)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="runs at a time (default: %(default)s)")
-    parser.add_argument("--local", default="", help="options of the recipe about this machine: '--parser-flags ...'")
+    parser.add_argument("--local", default="", help="more options of the recipe: --local='--parser-dir DIR'")
     parser.add_argument("--note", help="written under the table, such as: which models the parser had")
     parser.add_argument("--pages", action="store_true", help="only write the tables into the pages, and the pictures")
     parser.add_argument("--dry-run", action="store_true", help="only print the commands")
