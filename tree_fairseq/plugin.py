@@ -23,7 +23,7 @@ import tree_fairseq.tree_insertion.criterion
 import tree_fairseq.tree_insertion.folder
 import tree_fairseq.tree_insertion.model
 import tree_fairseq.tree_insertion.preprocessing
-import tree_fairseq.tree_insertion.sequence_models
+import tree_fairseq.tree_insertion.sequences
 import tree_fairseq.tree_insertion.task
 import tree_fairseq.tree_insertion.tree_gru
 import tree_fairseq.tree_positional.lstm_model

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from tests.tree_insertion.partial_trees import insert, slot_mask
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
-from tree_fairseq.tree_insertion.slots import insert, slot_mask
 from tree_fairseq.tree_insertion.tree_shapes import read_partial_trees
 
 

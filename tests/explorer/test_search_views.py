@@ -160,14 +160,13 @@ def test_reasons_name_lengths_and_siblings_without_a_grammar(symbol_data):
     assert any(why.startswith("needs ") and why.endswith((" is left", " are left")) for why in reasons.values())
 
 
-def test_steps_are_kept_for_one_sentence_at_a_time(symbol_system, insertion_system):
-    for system in (symbol_system, insertion_system):
-        system.reader.open_split("test")
-        dataset = system.task.dataset("test")
-        batch = dataset.collater([dataset[0], dataset[1]])
-        system.methods[0].begin()
-        with pytest.raises(StructuralSearchError, match="one sentence at a time"):
-            system.task.inference_step(system.generator, system.models, batch)
+def test_steps_are_kept_for_one_sentence_at_a_time(symbol_system):
+    symbol_system.reader.open_split("test")
+    dataset = symbol_system.task.dataset("test")
+    batch = dataset.collater([dataset[0], dataset[1]])
+    symbol_system.methods[0].begin()
+    with pytest.raises(StructuralSearchError, match="one sentence at a time"):
+        symbol_system.task.inference_step(symbol_system.generator, symbol_system.models, batch)
 
 
 def without(record: dict, places: list[int]) -> Tree:

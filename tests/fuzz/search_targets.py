@@ -15,7 +15,7 @@ from tests.tree_positional.random_searches import ODD_SCORES, RandomSearch
 from tests.tree_positional.table_models import batch
 from tree_fairseq.tree_insertion.parallel_search import InsertionLimits, ParallelSearch
 from tree_fairseq.tree_insertion.search import InsertionGenerator
-from tree_fairseq.tree_insertion.sequence_search import SequenceInsertionGenerator
+from tree_fairseq.tree_insertion.sequences import SequenceInsertionGenerator
 
 
 @target(lambda: [b"", bytes(range(64)), b"\x01" * 48, b"\x02\x00\x01\x03" * 16, bytes(range(200, 0, -3))])

@@ -12,8 +12,15 @@ import numpy as np
 
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.tree_insertion.oracles import CentralityOracle, ExactOracle
-from tree_fairseq.tree_insertion.slots import ANCESTOR, DESCENDANT, FIRST_CHILD, IN_TREE, NEXT_SIBLING
-from tree_fairseq.tree_insertion.target import Region, TargetTree
+from tree_fairseq.tree_insertion.target import (
+    ANCESTOR,
+    DESCENDANT,
+    FIRST_CHILD,
+    KINDS,
+    NEXT_SIBLING,
+    Region,
+    TargetTree,
+)
 from tree_fairseq.tree_insertion.trajectories import Trajectory, trajectories
 
 
@@ -75,19 +82,19 @@ def allowed_sets(target: TargetTree, used: Sequence[bool]) -> AllowedSets:
 
 def _regions(target: TargetTree, node: int, below: list[int], places: dict[int, int]) -> list[tuple[int, Region]]:
     """The slots and regions below a node of the partial tree, given its children there."""
-    slot = IN_TREE.number(places[node])
+    slot = KINDS * places[node]
     if not below:
         return [(slot + DESCENDANT, Region(DESCENDANT, node))] if target.children[node] else []
     bottom, branches = _branches(target, node, below)
     regions = [(slot + DESCENDANT, Region(DESCENDANT, node, bottom))] if bottom != node else []
     for child, branch in zip_equal(below, branches):
         if child != branch:
-            regions.append((IN_TREE.number(places[child], ANCESTOR), Region(ANCESTOR, bottom, child)))
+            regions.append((KINDS * places[child] + ANCESTOR, Region(ANCESTOR, bottom, child)))
     ranks = [-1, *(target.ranks[branch] for branch in branches), len(target.children[bottom])]
-    gaps = [slot + FIRST_CHILD, *(IN_TREE.number(places[child], NEXT_SIBLING) for child in below)]
+    gaps = [slot + FIRST_CHILD, *(KINDS * places[child] + NEXT_SIBLING for child in below)]
     for gap, before, after in zip_equal(gaps, ranks[:-1], ranks[1:]):
         if after - before > 1:
-            regions.append((gap, Region(IN_TREE.kind(gap), bottom, first=before + 1, last=after - 1)))
+            regions.append((gap, Region(gap % KINDS, bottom, first=before + 1, last=after - 1)))
     return regions
 
 

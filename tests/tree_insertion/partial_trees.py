@@ -1,7 +1,8 @@
-"""Random partial trees as batches, and what walking them node by node says."""
+"""Random partial trees as batches, and slots and insertions of one tree at a time, node by node."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import NamedTuple
 
@@ -12,10 +13,68 @@ from torch import Tensor
 
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.tree_insertion.dataset import collate_partial_trees
-from tree_fairseq.tree_insertion.slots import KINDS
+from tree_fairseq.tree_insertion.target import ANCESTOR, DESCENDANT, FIRST_CHILD, KINDS, NEXT_SIBLING
 from tree_fairseq.tree_insertion.tree_shapes import TreeShapes, read_partial_trees
 
 PAD, KEEP, ROOT = 1, 2, 4
+
+
+def slot_mask(parents: np.ndarray) -> np.ndarray:
+    """Which slots a tree with ``parents`` ``[M]`` has, ``[M, 4]`` bool."""
+    counts = np.bincount(parents[1:], minlength=len(parents))
+    mask = np.ones((len(parents), KINDS), dtype=bool)
+    mask[:, FIRST_CHILD] = counts > 0
+    mask[0, [ANCESTOR, NEXT_SIBLING]] = False
+    mask[1:, ANCESTOR] = counts[parents[1:]] > 1
+    return mask
+
+
+def insert(parents: np.ndarray, slots: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+    """Inserts one node in each of the different slots ``[m]`` of a tree with ``parents`` ``[M]``, all in one step.
+
+    A node in the descendant slot of u takes over the children of u, and also the nodes that the same step inserts
+    between them. Raises ValueError if a slot occurs twice, or the tree has no such slot.
+
+    Returns sources ``[M + m]`` int64: for each node of the new tree its index in the old tree, or M + i if the step
+    inserts it in the i-th slot; and parents ``[M + m]`` int64 of the new tree.
+    """
+    count = len(parents)
+    existing = np.flatnonzero(slot_mask(parents))
+    if len(set(slots)) != len(slots) or not np.isin(slots, existing).all():
+        raise ValueError(f"{list(slots)} are not different slots of a tree of {count} nodes")
+    inserted = {slot: count + number for number, slot in enumerate(slots)}
+    children = _children_after(parents.tolist(), inserted)
+    sources, new_parents = [], []
+    stack = [(0, -1)]
+    while stack:
+        node, parent = stack.pop()
+        place = len(sources)
+        sources.append(node)
+        new_parents.append(parent)
+        stack.extend((child, place) for child in reversed(children[node]))
+    return np.array(sources), np.array(new_parents)
+
+
+def _children_after(parents: list[int], inserted: dict[int, int]) -> list[list[int]]:
+    """The children of the old nodes, then of the inserted ones, after a step."""
+    count = len(parents)
+    children: list[list[int]] = [[] for _ in range(count + len(inserted))]
+    for node, parent in enumerate(parents):
+        slot = KINDS * node
+        if node:
+            upper = inserted.get(slot + ANCESTOR, node)
+            if upper != node:
+                children[upper].append(node)
+            children[parent].append(upper)
+            if slot + NEXT_SIBLING in inserted:
+                children[parent].append(inserted[slot + NEXT_SIBLING])
+        if slot + FIRST_CHILD in inserted:
+            children[node].append(inserted[slot + FIRST_CHILD])
+    for node in range(count):
+        lower = inserted.get(KINDS * node + DESCENDANT)
+        if lower is not None:
+            children[lower], children[node] = children[node], [lower]
+    return children
 
 
 def random_parents(generator: np.random.Generator, count: int) -> np.ndarray:

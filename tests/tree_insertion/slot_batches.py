@@ -10,8 +10,7 @@ from tests.tree_insertion.allowed_sets import trajectory
 from tree_fairseq.tree_insertion.dataset import TargetDistribution, collate_partial_trees, collate_slots
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary, LabelWords
 from tree_fairseq.tree_insertion.oracles import CentralityOracle
-from tree_fairseq.tree_insertion.slots import SlotNumbers
-from tree_fairseq.tree_insertion.target import ROOT_LABEL, TargetTree
+from tree_fairseq.tree_insertion.target import KINDS, ROOT_LABEL, TargetTree
 from tree_fairseq.tree_insertion.trajectories import PartialTree
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Tree
@@ -52,8 +51,8 @@ def random_state(random: np.random.Generator) -> PartialTree:
 
 def tree_slots(states: list[PartialTree], partial: dict, distribution: TargetDistribution) -> dict[str, Tensor]:
     """The target distributions of the slots of partial trees, given these and their batch."""
-    numbers = SlotNumbers(partial["labels"].size(1))
-    return collate_slots(states, partial["slots"], numbers, distribution, DICTIONARY.keep)
+    slots_of_row = KINDS * partial["labels"].size(1)
+    return collate_slots(states, partial["slots"], slots_of_row, distribution, DICTIONARY.keep)
 
 
 def random_batch(

@@ -11,8 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from tests.tree_insertion.partial_trees import insert, slot_mask
 from tests.tree_insertion.slot_batches import DICTIONARY, PAD
-from tree_fairseq.tree_insertion.slots import KINDS, insert, slot_mask
+from tree_fairseq.tree_insertion.target import KINDS
 from tree_fairseq.tree_insertion.tree_shapes import read_partial_trees
 
 

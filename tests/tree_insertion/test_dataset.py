@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from tests.strategies import symbol_trees
 from tests.tree_insertion.allowed_sets import trajectory
+from tests.tree_insertion.partial_trees import insert, slot_mask
 from tests.tree_insertion.slot_batches import tree_slots
 from tests.tree_insertion.test_dictionary import dictionary_of, ids_of, parents_of
 from tests.tree_insertion.test_trajectories import some_state
@@ -28,11 +29,10 @@ from tree_fairseq.tree_insertion.dataset import (
     collate_partial_trees,
     spread,
 )
+from tree_fairseq.tree_insertion.folder import InsertionStore
 from tree_fairseq.tree_insertion.oracles import CentralityOracle
 from tree_fairseq.tree_insertion.preprocessing import EncodedTree, TrajectorySampler, write_stores
-from tree_fairseq.tree_insertion.slots import KINDS, insert, slot_mask
-from tree_fairseq.tree_insertion.store import InsertionStore
-from tree_fairseq.tree_insertion.target import TargetTree
+from tree_fairseq.tree_insertion.target import KINDS, TargetTree
 from tree_fairseq.tree_insertion.trajectories import PartialTree
 from tree_fairseq.trees.notations import notation_named
 

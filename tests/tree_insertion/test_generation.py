@@ -11,7 +11,7 @@ from tests.faults.test_32_insertion_input import corpus_of
 from tests.nn.tiny import arguments
 from tests.tree_insertion.test_preprocessing import preprocess
 from tests.tree_insertion.test_task import batches, task_of
-from tree_fairseq.tree_insertion import model, sequence_models  # noqa: F401  (register)
+from tree_fairseq.tree_insertion import model, sequences  # noqa: F401  (register)
 from tree_fairseq.tree_insertion.criterion import SlotKlDivergence
 
 LINES = ("( f ( g a ) b )", "( f b )", "a", "( f b ( g a ) )")

@@ -14,7 +14,7 @@ from torch.nn import functional
 from tests.tree_insertion.insertion_pairs import Examples, build_insertion
 from tests.tree_insertion.partial_trees import PAD
 from tree_fairseq.nn.shared_memory import STATES, MemoryDecoder
-from tree_fairseq.tree_insertion.slots import KINDS
+from tree_fairseq.tree_insertion.target import KINDS
 from tree_fairseq.tree_insertion.tree_shapes import CLOSING, OPENING, read_partial_trees
 
 VARIANTS = {

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import pytest
-import torch
 from fairseq.models import ARCH_CONFIG_REGISTRY
 
 from tests.nn.tiny import arguments, build, tiny_task
 from tests.tree_insertion.insertion_pairs import TINY, Examples, build_insertion, insertion_task
-from tests.tree_insertion.partial_trees import PAD
 from tree_fairseq.errors import InputError, MissingTreesError
-from tree_fairseq.tree_insertion.tree_shapes import read_partial_trees
 
 SIZES = {  # layers, width, feed-forward, heads: section 4 of the paper
     "tree_insertion_transformer": (6, 512, 2048, 8),
@@ -59,22 +56,12 @@ def test_embeddings_are_shared_where_asked():
 @pytest.mark.parametrize(
     "flags, message",
     [
-        (
-            ("--adaptive-softmax-cutoff", "5"),
-            "--adaptive-softmax-cutoff does not work with --arch tree_insertion_transformer_tiny; leave it out",
-        ),
-        (("--base-layers", "1"), "--base-layers does not work"),
         (("--checkpoint-activations",), "--checkpoint-activations does not work"),
-        (("--cross-self-attention",), "--cross-self-attention does not work"),
         (("--decoder-layerdrop", "0.1"), "--decoder-layerdrop does not work"),
-        (("--no-cross-attention",), "--no-cross-attention does not work"),
         (
             ("--absolute-positions", "--no-child-relations"),
             "--no-child-relations does not work with --absolute-positions, which uses no relations",
         ),
-        (("--merge-src-tgt-embed",), "--merge-src-tgt-embed does not work"),
-        (("--share-all-embeddings",), "--share-all-embeddings does not work"),
-        (("--encoder-path", "somewhere"), "Add --insertion-encoder pretrained"),
         (("--insertion-encoder", "pretrained"), "Give it: --encoder-path"),
     ],
 )
@@ -95,15 +82,3 @@ def test_an_encoder_of_trees_needs_them():
     del task.source_side
     with pytest.raises(MissingTreesError, match="preprocess with --tree-parser"):
         build(task, "--insertion-encoder", "tree", arch=TINY)
-
-
-def test_sequences_of_brackets_are_limited():
-    model = build_insertion("--absolute-positions", "--max-target-positions", "20")
-    chain = read_partial_trees({"labels": torch.full((1, 7), 5), "parents": torch.arange(-1, 6).unsqueeze(0)}, PAD)
-    source = EXAMPLES.net_input([0])
-    assert model(**{**source, "partial_tree": chain})["logits"].isfinite().all()
-    longer = read_partial_trees({"labels": torch.full((1, 8), 5), "parents": torch.arange(-1, 7).unsqueeze(0)}, PAD)
-    with pytest.raises(
-        InputError, match="8 nodes is a sequence of 22 labels and brackets, longer than --max-target-positions 20"
-    ):
-        model(**{**source, "partial_tree": longer})

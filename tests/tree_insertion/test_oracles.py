@@ -12,10 +12,18 @@ from hypothesis import strategies as st
 
 from tests.strategies import symbol_trees
 from tests.tree_insertion.allowed_sets import allowed_sets, distance_sums, keys_of, ranks_of, steps_of, trajectory
+from tests.tree_insertion.partial_trees import insert, slot_mask
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.tree_insertion.oracles import CentralityOracle, ExactOracle
-from tree_fairseq.tree_insertion.slots import ANCESTOR, DESCENDANT, FIRST_CHILD, KINDS, NEXT_SIBLING, insert, slot_mask
-from tree_fairseq.tree_insertion.target import ROOT_LABEL, TargetTree
+from tree_fairseq.tree_insertion.target import (
+    ANCESTOR,
+    DESCENDANT,
+    FIRST_CHILD,
+    KINDS,
+    NEXT_SIBLING,
+    ROOT_LABEL,
+    TargetTree,
+)
 from tree_fairseq.tree_insertion.trajectories import Trajectory, step_count, trajectories
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Tree

@@ -10,10 +10,18 @@ import numpy as np
 import pytest
 
 from tests.tree_insertion.allowed_sets import allowed_sets, keys_of, ranks_of, steps_of
+from tests.tree_insertion.partial_trees import insert, slot_mask
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.tree_insertion.oracles import ExactOracle
-from tree_fairseq.tree_insertion.slots import ANCESTOR, DESCENDANT, FIRST_CHILD, KINDS, NEXT_SIBLING, insert, slot_mask
-from tree_fairseq.tree_insertion.target import ROOT_LABEL, TargetTree
+from tree_fairseq.tree_insertion.target import (
+    ANCESTOR,
+    DESCENDANT,
+    FIRST_CHILD,
+    KINDS,
+    NEXT_SIBLING,
+    ROOT_LABEL,
+    TargetTree,
+)
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Tree, tree_from_preorder
 

@@ -22,9 +22,8 @@ from tree_fairseq.data_bin.token_files import load_dictionary, token_words
 from tree_fairseq.errors import DataFolderError, DictionaryMismatchError, DiskFullError, InputError
 from tree_fairseq.support import files
 from tree_fairseq.tree_insertion.dictionary import LabelWords
-from tree_fairseq.tree_insertion.folder import InsertionRecord
+from tree_fairseq.tree_insertion.folder import InsertionRecord, InsertionStore
 from tree_fairseq.tree_insertion.oracles import ExactOracle
-from tree_fairseq.tree_insertion.store import InsertionStore
 from tree_fairseq.tree_insertion.target import ROOT_LABEL, TargetTree
 from tree_fairseq.trees.notations import notation_named
 
@@ -254,11 +253,7 @@ def test_a_disk_without_room_is_noticed_before_trajectories_are_drawn(corpus, fo
         (("--target-modality", "tree"), "--target-modality does not work with .*; the targets are"),
         (("--source-modality", "tree"), "--source-modality does not work with"),
         (("--joined-dictionary",), "--joined-dictionary"),
-        (("--only-source",), "--only-source"),
         (("--tree-parser", "right-branching", "--tree-sides", "source,target"), "--tree-sides target"),
-        (("--trajectories", "0"), "--trajectories is at least 1, not 0"),
-        (("--max-target-nodes", "0"), "--max-target-nodes is at least 1"),
-        (("--trajectory-seed", "-1"), "--trajectory-seed is at least 0"),
     ],
 )
 def test_arguments_that_do_not_go_together(corpus, tmp_path, arguments, message):

@@ -11,13 +11,13 @@ from torch import nn
 
 from tests.tree_insertion.insertion_pairs import LABELS as LABEL_COUNT
 from tests.tree_insertion.insertion_pairs import Examples, build_insertion
+from tests.tree_insertion.partial_trees import slot_mask
 from tests.tree_insertion.slot_batches import DICTIONARY, label_dictionary
 from tests.tree_insertion.slot_tables import SlotTable, decode_alone
 from tests.tree_positional.table_models import batch
-from tree_fairseq.errors import StructuralSearchError
 from tree_fairseq.tree_insertion.parallel_search import InsertionLimits
 from tree_fairseq.tree_insertion.search import InsertionGenerator
-from tree_fairseq.tree_insertion.slots import KINDS, slot_mask
+from tree_fairseq.tree_insertion.target import KINDS
 
 SOURCES = [[4, 5], [7], [5, 6, 7], [9, 8, 4, 4, 5], [6], [4, 9], [5, 5], [8, 7, 6]]
 
@@ -150,17 +150,6 @@ def test_a_model_that_never_inserts_gives_the_root(caplog):
         ((hypothesis,),) = InsertionGenerator(models, DICTIONARY).generate(models, batch([[4, 5]]))
     assert hypothesis["tokens"].tolist() == [DICTIONARY.root] and hypothesis["steps"] == 1
     assert not hypothesis["is_complete"] and "not one tree under their root" in caplog.text
-
-
-def test_options_that_are_refused():
-    generator = InsertionGenerator(ENSEMBLES["one"], DICTIONARY)
-    with pytest.raises(StructuralSearchError, match="--prefix-size"):
-        generator.generate([], batch(SOURCES), prefix_tokens=torch.zeros(1, 1))
-    with pytest.raises(StructuralSearchError, match="--constraints"):
-        generator.generate([], batch(SOURCES), constraints=torch.zeros(1, 1))
-    for limits in ({"steps": 0}, {"nodes": 0}):
-        with pytest.raises(StructuralSearchError, match="at least 1"):
-            InsertionLimits(**limits)
 
 
 class Reluctant(nn.Module):

@@ -21,7 +21,7 @@ from tree_fairseq.tree_insertion.dataset import (
     collate_slots,
 )
 from tree_fairseq.tree_insertion.dictionary import SequenceDictionary
-from tree_fairseq.tree_insertion.slots import SlotNumbers, sequence_slots
+from tree_fairseq.tree_insertion.sequences import sequence_slots
 
 PAD, KEEP = 1, 2
 
@@ -45,8 +45,7 @@ def slot_targets(partial: list[PartialSequence], lengths: list[int], distributio
     tokens = torch.full((len(lengths), max(lengths)), PAD)
     for row, length in enumerate(lengths):
         tokens[row, :length] = KEEP
-    numbers = SlotNumbers(max(lengths), kinds=1)
-    return collate_slots(partial, sequence_slots(tokens, PAD), numbers, distribution, KEEP)
+    return collate_slots(partial, sequence_slots(tokens, PAD), max(lengths), distribution, KEEP)
 
 
 EXAMPLES = st.lists(st.lists(st.tuples(st.integers(4, 7), st.booleans()), max_size=9), min_size=1, max_size=4)

@@ -10,8 +10,8 @@ from torch.nn import functional
 
 from tests.nn.tiny import build, tiny_task
 from tests.tree_insertion.insertion_pairs import LABELS, Examples, insertion_task
-from tree_fairseq.errors import InputError, MissingTreesError
-from tree_fairseq.tree_insertion import sequence_models, tree_gru  # noqa: F401  (register)
+from tree_fairseq.errors import MissingTreesError
+from tree_fairseq.tree_insertion import sequences, tree_gru  # noqa: F401  (register)
 
 PAD, EOS = 1, 2
 NUMBERS = 3
@@ -180,20 +180,6 @@ def test_several_partial_sequences_of_a_sentence_are_scored_as_each_alone(varian
     torch.testing.assert_close(together["logits"], alone["logits"], rtol=1e-9, atol=1e-9)
 
 
-def test_sequences_that_are_too_long_are_refused():
-    for variant, name in (("insertion", "partial_sequence"), ("left to right, tree", "prev_output_tokens")):
-        with pytest.raises(InputError, match="--max-target-positions 8"):
-            model_of(variant, "--max-target-positions", "8")(
-                **inputs_of(variant), **{name: stacked([[EOS, *row] for row in TOKENS])}
-            )
-
-
 def test_what_does_not_go_with_the_models_is_refused():
-    with pytest.raises(InputError, match="--share-all-embeddings"):
-        model_of("insertion", "--share-all-embeddings")
-    with pytest.raises(InputError, match="--decoder-learned-pos"):
-        model_of("tree gru", "--decoder-learned-pos")
-    with pytest.raises(InputError, match="--insertion-encoder pretrained"):
-        model_of("left to right", "--encoder-path", "somewhere")
     with pytest.raises(MissingTreesError, match="--task tree_insertion"):
         build(tiny_task(), arch="tree_gru_tiny")

@@ -14,15 +14,10 @@ from hypothesis import strategies as st
 
 from tests.tree_insertion.slot_batches import label_dictionary
 from tests.tree_positional.table_models import batch
-from tree_fairseq.errors import StructuralSearchError
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.tree_insertion.dictionary import SequenceDictionary
 from tree_fairseq.tree_insertion.parallel_search import InsertionLimits, SlotPredictions
-from tree_fairseq.tree_insertion.sequence_search import (
-    LeftToRightGenerator,
-    PartialSequences,
-    SequenceInsertionGenerator,
-)
+from tree_fairseq.tree_insertion.sequences import PartialSequences, SequenceInsertionGenerator
 
 SEQUENCES = SequenceDictionary(label_dictionary("a", "b", "c"), 2)
 PAD, EOS = SEQUENCES.pad(), SEQUENCES.eos()
@@ -140,17 +135,6 @@ def test_positions_limit_sequences():
     models = [SequenceTable(2, keep=0.0, positions=6), SequenceTable(5, keep=0.0)]
     found = SequenceInsertionGenerator(models).generate(models, batch(SOURCES))
     assert all(len(hypothesis["positional_scores"].nonzero()) <= 4 for (hypothesis,) in found)
-
-
-def test_prefixes_and_other_ensembles_are_refused():
-    models = [SequenceTable(1)]
-    with pytest.raises(StructuralSearchError, match="--prefix-size"):
-        SequenceInsertionGenerator(models).generate(models, batch(SOURCES), prefix_tokens=torch.ones(8, 1))
-    other = SequenceTable(1)
-    other.sequences = SequenceDictionary(SEQUENCES.labels, 5)
-    for generator in (SequenceInsertionGenerator, lambda models: LeftToRightGenerator(models, SEQUENCES.labels)):
-        with pytest.raises(StructuralSearchError, match="different numbers of brackets"):
-            generator([SequenceTable(1), other])
 
 
 def test_brackets_that_were_completed_have_no_score():

@@ -6,10 +6,10 @@ import numpy as np
 import torch
 from hypothesis import given, settings
 
-from tests.tree_insertion.partial_trees import PAD, batches, rows, siblings
+from tests.tree_insertion.partial_trees import PAD, batches, rows, siblings, slot_mask
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.tree_insertion.decoder import SlotVectors
-from tree_fairseq.tree_insertion.slots import ANCESTOR, DESCENDANT, FIRST_CHILD, KINDS, NEXT_SIBLING, slot_mask
+from tree_fairseq.tree_insertion.target import ANCESTOR, DESCENDANT, FIRST_CHILD, KINDS, NEXT_SIBLING
 from tree_fairseq.tree_insertion.tree_shapes import (
     AS_ANCESTOR,
     AS_DESCENDANT,

@@ -1,11 +1,8 @@
-"""Slot numbers; insertions into whole batches against those of one tree after the other."""
+"""Insertions into whole batches against those of one tree after the other."""
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,6 +12,7 @@ from tests.tree_insertion.partial_trees import (
     PAD,
     ChangedTrees,
     batches,
+    insert,
     inserted,
     random_batch,
     rows,
@@ -22,21 +20,7 @@ from tests.tree_insertion.partial_trees import (
     trees_after,
 )
 from tree_fairseq.support.python_versions import zip_equal
-from tree_fairseq.tree_insertion.slots import KINDS, SlotNumbers, insert
-
-
-@pytest.mark.parametrize("numbers", [SlotNumbers(5), SlotNumbers(3, kinds=1)])
-def test_slot_numbers_are_flat_indices(numbers):
-    shape = (2, numbers.width, numbers.kinds)
-    row, node, kind = (torch.from_numpy(each.flatten()) for each in np.indices(shape))
-    slots = torch.arange(math.prod(shape))
-    assert numbers.number(node, kind, row).equal(slots)
-    assert numbers.row(slots).equal(row) and numbers.kind(slots).equal(kind)
-    assert numbers.place(slots).equal(numbers.width * row + node)
-    for number, *where in zip(slots.tolist(), row.tolist(), node.tolist(), kind.tolist()):
-        in_tree = SlotNumbers(kinds=numbers.kinds).number(*where[1:])
-        assert numbers.in_row(in_tree, where[0]) == number
-        assert SlotNumbers(kinds=numbers.kinds).place(in_tree) == where[1]
+from tree_fairseq.tree_insertion.target import KINDS
 
 
 def draw_answers(batch, seed: int, share: float) -> tuple[torch.Tensor, torch.Tensor]:

@@ -14,9 +14,9 @@ from tests.strategies import symbol_trees
 from tree_fairseq.errors import CorruptFileError
 from tree_fairseq.support.processes import ProcessPool
 from tree_fairseq.tree_insertion.dictionary import LabelWords
+from tree_fairseq.tree_insertion.folder import InsertionStore, encode_item, write_store
 from tree_fairseq.tree_insertion.oracles import CentralityOracle, ExactOracle
 from tree_fairseq.tree_insertion.preprocessing import EncodedTree, TrajectorySampler, write_stores
-from tree_fairseq.tree_insertion.store import InsertionStore, encode_item, write_store
 from tree_fairseq.tree_insertion.target import TargetTree
 from tree_fairseq.tree_insertion.trajectories import trajectories
 from tree_fairseq.trees.tree import Tree
@@ -44,9 +44,9 @@ def test_what_was_written_comes_back(tmp_path, trees, repeated):
     store = InsertionStore(tmp_path / "x")
     lines = [*trees, *(trees[number] for number in repeated)]
     assert len(store) == len(lines) and len(store.distinct) == len(trees)
-    assert store.node_counts.tolist() == [
-        len(TargetTree.of(tree)) for tree in lines
-    ] and store.trajectory_counts.tolist() == [4] * len(lines)
+    assert store.counts[0].tolist() == [len(TargetTree.of(tree)) for tree in lines] and store.counts[1].tolist() == [
+        4
+    ] * len(lines)
     for index, tree in enumerate(lines):
         parents, paths = made_of(tree)
         assert store[index].parents.tolist() == parents and store[index].trajectory_count == len(paths)
@@ -71,7 +71,7 @@ def test_a_pickled_store_opens_its_files_again(tmp_path):
 
 def test_a_store_without_lines(tmp_path):
     store = write(tmp_path / "x")
-    assert len(store) == 0 and store.node_counts.tolist() == []
+    assert len(store) == 0 and store.counts[0].tolist() == []
 
 
 def test_lines_and_trajectories_that_do_not_exist(tmp_path):

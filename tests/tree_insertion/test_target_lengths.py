@@ -16,8 +16,8 @@ from tests.tree_insertion.test_dictionary import dictionary_of, ids_of, parents_
 from tests.tree_insertion.test_preprocessing import preprocess
 from tests.tree_insertion.test_task import task_of
 from tree_fairseq.errors import InputError
-from tree_fairseq.tree_insertion import sequence_models, tree_gru  # noqa: F401  (register)
-from tree_fairseq.tree_insertion.store import InsertionStore, encode_item, write_store
+from tree_fairseq.tree_insertion import sequences, tree_gru  # noqa: F401  (register)
+from tree_fairseq.tree_insertion.folder import InsertionStore, encode_item, write_store
 
 LINES = ("a", "( f a )", "( f ( g a ) )", "( f ( g ( h a ) ) )", "( f a b c d )")
 # Tokens that a model reads beside those of the tree: EOS, BOS and EOS, the root and its brackets.
@@ -69,7 +69,7 @@ def test_sizes_are_lengths_of_sequences(tmp_path_factory, trees, data):
     lengths = [len(labels.sequence(ids_of(tree, labels), parents_of(tree))) for tree in trees]
     store = InsertionStore(prefix)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tree_fairseq.tree_insertion.store._BLOCK", data.draw(st.integers(1, 3)))
+        patch.setattr("tree_fairseq.tree_insertion.folder._BLOCK", data.draw(st.integers(1, 3)))
         assert store.sizes.tolist() == [lengths[line] for line in lines]
 
 
@@ -92,9 +92,8 @@ def test_the_first_tree_that_is_too_long_is_named(arch, folder):
         with pytest.raises(InputError) as caught:
             task.load_dataset(split)
         assert str(caught.value) == (
-            f"{folder / f'{split}.nl-lf.lf'}:3: the tree has 7 labels and brackets, and the model has positions for 6 "
-            f"(--max-target-positions {6 + added}; 3 lines are too long). Train with --max-target-positions "
-            f"{10 + added}, or skip them with --skip-invalid-size-inputs-valid-test."
+            f"{folder / f'{split}.nl-lf.lf'}:3: the tree has 7 labels and brackets, and the model has positions for 6. "
+            "Raise --max-target-positions by 4, or skip long trees with --skip-invalid-size-inputs-valid-test."
         )
 
 
@@ -104,8 +103,8 @@ def test_skipped_trees_are_counted(folder, caplog):
         assert kept(task) == [0, 1, 2, 4]
     ours, fairseqs = caplog.messages[-2:]
     assert ours == (
-        f"[train] 1 of 5 trees have more than 7 labels and brackets (--max-target-positions 8) and are skipped; the "
-        f"first is {folder / 'train.nl-lf.lf'}, line 4"
+        f"[train] 1 of 5 trees of {folder / 'train.nl-lf.lf'} have more than 7 labels and brackets and are skipped; "
+        "the first is line 4"
     )
     assert fairseqs.startswith("1 samples have invalid sizes and will be skipped")
 
@@ -135,7 +134,7 @@ def test_training_stops_before_its_first_update_or_skips(is_skipped, folder, tmp
     )  # fmt: skip
     if is_skipped:
         log = run(*command, "--skip-invalid-size-inputs-valid-test")
-        assert log.count("1 of 5 trees have more than 7 labels and brackets") == 2
+        assert log.count("have more than 7 labels and brackets and are skipped") == 2
         assert "[train]" in log and "[valid]" in log and "done training" in log
         return
     with pytest.raises(InputError, match=r"valid\.nl-lf\.lf:4: the tree has 10 labels and brackets"):

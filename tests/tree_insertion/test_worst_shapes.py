@@ -7,8 +7,9 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from tests.tree_insertion.partial_trees import slot_mask
 from tree_fairseq.tree_insertion.relations import ACROSS, CHILD, CHILD_OF, DOWN, STEPS, UP, pair_relations
-from tree_fairseq.tree_insertion.slots import KINDS, slot_mask
+from tree_fairseq.tree_insertion.target import KINDS
 from tree_fairseq.tree_insertion.tree_shapes import TreeShapes, partial_tree_input
 
 NODES = 1000

@@ -13,7 +13,7 @@ import re
 import sys
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any, Callable
+from typing import Callable
 
 import fairseq
 import torch
@@ -54,11 +54,6 @@ def require_versions() -> None:
 def _numbers(version: str) -> tuple[int, ...]:
     """The numbers with which a version begins: (2, 13, 0) of ``2.13.0+cpu``, (1, 0, 0) of ``1.0.0a0+3c1f4a2``."""
     return tuple(map(int, re.match(r"\d+(?:\.\d+)*", version)[0].split(".")))
-
-
-def merges_embeddings(cfg: Any) -> bool:
-    """Whether ``--merge-src-tgt-embed`` is given, a flag that fairseq 0.12.2 does not have."""
-    return getattr(cfg, "merge_src_tgt_embed", False)
 
 
 def without_copies(init: Callable) -> Callable:

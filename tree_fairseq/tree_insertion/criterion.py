@@ -81,7 +81,8 @@ def slot_divergence(slot: Tensor, logits: Tensor, target: dict[str, Tensor]) -> 
     Returns ``[Q]`` float32 or float64, whose sum over a slot is its divergence; and ``[Q]`` bool, true for the most
     likely label of a slot if no other label has a larger target probability: at most one a slot.
     """
-    logits = _full_precision(logits)
+    if logits.dtype in (torch.float16, torch.bfloat16):
+        logits = logits.float()
     place = torch.searchsorted(slot, target["slot"])  # Q
     label, probability = target["label"], target["probability"].to(logits.dtype)
     log_probability = logits[place, label] - logits.logsumexp(dim=-1)[place]
@@ -90,7 +91,3 @@ def slot_divergence(slot: Tensor, logits: Tensor, target: dict[str, Tensor]) -> 
     largest = torch.zeros_like(logits[:, 0]).scatter_reduce_(0, place, probability, "amax").detach()  # Z
     is_right = (logits.argmax(dim=-1)[place] == label) & (probability > largest[place] - _TOLERANCE)
     return divergence, is_right
-
-
-def _full_precision(logits: Tensor) -> Tensor:
-    return logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits

@@ -19,8 +19,9 @@ from torch import Tensor
 
 from tree_fairseq.tasks.pair_dataset import PairDataset
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary, SequenceDictionary
-from tree_fairseq.tree_insertion.slots import SlotNumbers, sequence_slots
-from tree_fairseq.tree_insertion.store import StoredInsertions
+from tree_fairseq.tree_insertion.folder import StoredInsertions
+from tree_fairseq.tree_insertion.sequences import sequence_slots
+from tree_fairseq.tree_insertion.target import KINDS
 from tree_fairseq.tree_insertion.trajectories import PartialTree
 from tree_fairseq.tree_insertion.tree_shapes import TreeShapes, partial_tree_input
 
@@ -151,18 +152,18 @@ def collate_states(batch: dict, drawn: Sequence[Sequence]) -> list:
 
 
 def collate_slots(
-    partial: Sequence, existing: Tensor, numbers: SlotNumbers, distribution: TargetDistribution, keep: int
+    partial: Sequence, existing: Tensor, slots_of_row: int, distribution: TargetDistribution, keep: int
 ) -> dict[str, Tensor]:
     """Computes the target distributions of the ``existing`` slots ``[Z]`` of partial trees or sequences.
 
-    If nothing may be inserted in a slot, its target is ``keep``. Labels of probability 0 in single precision are left
-    out.
+    The slot of a number in row b has the number ``slots_of_row · b`` more in the batch. If nothing may be inserted in a
+    slot, its target is ``keep``. Labels of probability 0 in single precision are left out.
 
     Returns:
         ``slot`` ``[Q]`` int64, slot numbers, ascending; ``label`` ``[Q]`` int64 dictionary ids, ascending in each slot;
         ``probability`` ``[Q]`` float32, with sum 1 in each slot
     """
-    slots = np.concatenate([numbers.in_row(each.slots, row) for row, each in enumerate(partial)])
+    slots = np.concatenate([slots_of_row * row + each.slots for row, each in enumerate(partial)])
     labels = np.concatenate([each.insertions for each in partial])
     weights = distribution.weights(np.concatenate([each.ranks for each in partial]))
     kept = np.setdiff1d(existing.numpy(), slots)
@@ -215,9 +216,9 @@ class TreeInsertionDataset(TargetTreeDataset):
         drawn = collate_states(batch, [sample["partial_trees"] for sample in samples])
         partial = collate_partial_trees(drawn, self.dictionary.pad())
         batch["net_input"]["partial_tree"] = partial
-        numbers = SlotNumbers(partial["labels"].size(1))
+        slots_of_row = KINDS * partial["labels"].size(1)
         batch["slot_target"] = collate_slots(
-            drawn, partial["slots"], numbers, self.sampler.distribution, self.dictionary.keep
+            drawn, partial["slots"], slots_of_row, self.sampler.distribution, self.dictionary.keep
         )
         batch["ntokens"] = len(partial["slots"])
 
@@ -284,9 +285,11 @@ class SequenceInsertionDataset(TargetTreeDataset):
         begin, end = [self.sequences.bos()], [self.sequences.eos()]
         rows = [torch.from_numpy(np.concatenate([begin, each.tokens, end])) for each in drawn]
         partial = data_utils.collate_tokens(rows, pad)
-        slots, numbers = sequence_slots(partial, pad), SlotNumbers(partial.size(1), kinds=1)
+        slots = sequence_slots(partial, pad)
         batch["net_input"] |= {"partial_sequence": partial, "slots": slots}
-        batch["slot_target"] = collate_slots(drawn, slots, numbers, self.sampler.distribution, self.sequences.keep)
+        batch["slot_target"] = collate_slots(
+            drawn, slots, partial.size(1), self.sampler.distribution, self.sequences.keep
+        )
         batch["ntokens"] = len(slots)
 
 

@@ -23,7 +23,6 @@ from fairseq.models.transformer import Embedding, TransformerDecoderBase
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tree_fairseq.errors import InputError
 from tree_fairseq.nn.encoders import encoder_of
 from tree_fairseq.nn.shared_memory import PackedRows, ProjectedMemory, cross_attention_options
 from tree_fairseq.support.python_versions import zip_equal
@@ -46,7 +45,7 @@ class SlotVectors(nn.Module):
 
         See :func:`tree_fairseq.tree_insertion.tree_shapes.slot_neighbours`.
         """
-        mapped = self.maps(states).view(-1, states.size(1))  # n * 5 x D
+        mapped = self.maps(states).view(-1, states.size(1))  # (n, 5 D) -> (5 n, D)
         return functional.embedding_bag(neighbours, mapped, mode="sum", padding_idx=NO_NEIGHBOUR)
 
 
@@ -111,22 +110,18 @@ class TreeInsertionDecoder(TransformerDecoderBase):
 
     def _node_states(self, partial_tree: dict[str, Tensor], nodes: PackedRows, memory: DecoderMemory) -> Tensor:
         if self.relations is not None:
-            packed = nodes.pack(partial_tree["labels"]).unsqueeze(1)  # n x 1
+            packed = nodes.pack(partial_tree["labels"]).unsqueeze(1)  # (R, M) -> (n, 1)
             relations = self.relations(partial_tree["relations"], partial_tree["relation_rows"], nodes)
-            return self._states(packed, self.embed_tokens.weight, memory, relations).squeeze(1)
+            return self._states(packed, self.embed_tokens.weight, memory, relations).squeeze(1)  # (n, 1, D) -> (n, D)
         tokens = self._bracketed(partial_tree)
         table = torch.cat([self.embed_tokens.weight, self.embed_brackets.weight])
         states = self._states(tokens.t(), table, memory, tokens.eq(self.padding_idx))
-        return states.transpose(0, 1).flatten(0, 1).index_select(0, partial_tree["bracket_places"])
+        states = states.transpose(0, 1).flatten(0, 1)  # (T, R, D) -> (R T, D)
+        return states.index_select(0, partial_tree["bracket_places"])  # (n, D)
 
     def _bracketed(self, partial_tree: dict[str, Tensor]) -> Tensor:
-        """The trees as sequences of labels and brackets, ``[B, T]`` int64 rows of a table of both."""
+        """Returns the trees as labels and brackets, ``[R, T]`` int64. Brackets are the last two rows of the table."""
         brackets, places = partial_tree["brackets"], partial_tree["bracket_places"]
-        if brackets.size(1) > self.max_positions():
-            raise InputError(
-                f"a partial tree of up to {partial_tree['labels'].size(1)} nodes is a sequence of {brackets.size(1)} "
-                f"labels and brackets, longer than --max-target-positions {self.max_positions()}"
-            )
         labels = partial_tree["labels"].flatten().index_select(0, partial_tree["nodes"])
         tokens = labels.new_full(brackets.shape, self.padding_idx).view(-1).index_copy(0, places, labels)
         tokens = tokens.view_as(brackets)
@@ -136,10 +131,10 @@ class TreeInsertionDecoder(TransformerDecoderBase):
     def _states(
         self, tokens: Tensor, table: Tensor, memory: DecoderMemory, padding: Union[Tensor, PairRelations]
     ) -> Tensor:
-        """States ``[T, B, D]`` after all layers of tokens ``[T, B]``, which are rows of an embedding table.
+        """Returns the states ``[T, R, D]`` after all layers of tokens ``[T, R]``, which are rows of a table.
 
-        With relations, nodes are packed, ``[n, 1]``, and fairseq's layer hands on relations and nodes unread in the
-        place of masks.
+        With relations, tokens are packed nodes ``[n, 1]``. fairseq's layers then get nodes and relations in the place
+        of masks, and hand them on unread.
         """
         rows = padding.nodes if isinstance(padding, PairRelations) else None
         x = self.embed_scale * functional.embedding(tokens, table, self.padding_idx)

@@ -11,11 +11,9 @@ from torch import Tensor
 
 from tree_fairseq.errors import MissingTreesError
 from tree_fairseq.nn.extended_transformer import EncoderChoiceTransformer, register_architectures
-from tree_fairseq.repairs.fairseq_versions import merges_embeddings
 from tree_fairseq.support.options import option, refuse_flags
 from tree_fairseq.tree_insertion.decoder import DecoderMemory, TreeInsertionDecoder
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
-from tree_fairseq.tree_insertion.store import TargetLimit
 
 
 class Decoding(enum.Enum):
@@ -38,30 +36,15 @@ class TreeGeneratingTransformer(EncoderChoiceTransformer):
         super().set_defaults(args)
 
     @classmethod
-    def refused_flags(cls, cfg) -> dict[str, object]:
-        """Returns the flags of fairseq's transformer that the model refuses, and whether they were given.
-
-        Sources and trees never share embeddings, as they have dictionaries of different kinds.
-        """
-        return {
-            "--adaptive-softmax-cutoff": cfg.adaptive_softmax_cutoff,
-            "--cross-self-attention": cfg.cross_self_attention,
-            "--merge-src-tgt-embed": merges_embeddings(cfg),
-            "--no-cross-attention": cfg.no_cross_attention,
-            "--share-all-embeddings": cfg.share_all_embeddings,
-        }
-
-    @classmethod
     def fill_in(cls, cfg, args: Namespace, task) -> None:
-        """Makes sure that targets are trees, and refuses flags; subclasses fill in the options of their decoder."""
+        """Makes sure that targets are trees; subclasses fill in the options of their decoder."""
         if not isinstance(task.target_dictionary, InsertionDictionary):
             raise MissingTreesError(f"--arch {args.arch} generates trees; use --task tree_insertion")
-        refuse_flags(cls.refused_flags(cfg), f"--arch {args.arch}")
         super().fill_in(cfg, args, task)
 
     @property
-    def target_limit(self) -> Optional[TargetLimit]:
-        """The longest targets that the model can learn from; None without a limit."""
+    def longest_target(self) -> Optional[int]:
+        """The most labels and brackets of a tree for which the model has positions; None without a limit."""
         return None
 
 
@@ -92,18 +75,11 @@ class TreeInsertionTransformerModel(TreeGeneratingTransformer):
     decoding = Decoding.TREE_INSERTION
 
     @classmethod
-    def refused_flags(cls, cfg) -> dict[str, object]:
-        """Also refuses flags that do not work with a memory that is projected beforehand."""
-        return super().refused_flags(cfg) | {
-            "--base-layers": cfg.base_layers,
-            "--checkpoint-activations": cfg.checkpoint_activations,
-            "--decoder-layerdrop": cfg.decoder.layerdrop,
-        }
-
-    @classmethod
     def fill_in(cls, cfg, args, task) -> None:
-        """Checks the ablations."""
+        """Refuses flags that do not work with a memory that is projected beforehand, and two ablations at once."""
         super().fill_in(cfg, args, task)
+        refused = {"--checkpoint-activations": cfg.checkpoint_activations, "--decoder-layerdrop": cfg.decoder.layerdrop}
+        refuse_flags(refused, f"--arch {args.arch}")
         both = cfg.absolute_positions and cfg.no_child_relations
         refuse_flags({"--no-child-relations": both}, "--absolute-positions, which uses no relations")
 
@@ -112,9 +88,9 @@ class TreeInsertionTransformerModel(TreeGeneratingTransformer):
         return TreeInsertionDecoder(cfg, tgt_dict, embed_tokens)
 
     @property
-    def target_limit(self) -> Optional[TargetLimit]:
-        """With absolute positions, a tree has the root that decoding begins with, and its brackets, too."""
-        return TargetLimit(self.decoder.max_positions(), added=3) if self.cfg.absolute_positions else None
+    def longest_target(self) -> Optional[int]:
+        """With absolute positions, three of them are for the root that decoding begins with and its brackets."""
+        return self.decoder.max_positions() - 3 if self.cfg.absolute_positions else None
 
     def forward(
         self,
@@ -129,15 +105,15 @@ class TreeInsertionTransformerModel(TreeGeneratingTransformer):
         Args:
             src_tokens: ``[B, N]``
             src_lengths: ``[B]``
-            partial_tree: ``labels`` and ``parents`` of nodes in preorder, their slots and relations, see
-                :func:`tree_fairseq.tree_insertion.tree_shapes.partial_tree_input`; of labels and parents alone,
-                :func:`tree_fairseq.tree_insertion.tree_shapes.read_partial_trees` makes it
-            sentences: ``[R]`` int64, the sentence of each partial tree; where not given, there is one of each
+            partial_tree: labels, parents, slots and relations of R trees, see
+                :func:`tree_fairseq.tree_insertion.tree_shapes.partial_tree_input`;
+                :func:`tree_fairseq.tree_insertion.tree_shapes.read_partial_trees` makes it from labels and parents
+            sentences: ``[R]`` int64, the sentence of each partial tree; by default each sentence has one
             **source_trees: ``source_spans`` or ``source_symbol_tree``, for an encoder that reads trees
 
         Returns:
-            - ``slot`` ``[Z]``, those slots
-            - ``logits`` ``[Z, V]``, of the labels that may be inserted there, and of EOS for inserting nothing
+            - ``slot`` ``[Z]``, the numbers of all slots
+            - ``logits`` ``[Z, V]``, of the labels to insert there, and of EOS for inserting nothing
         """
         memory = self.encode(src_tokens, src_lengths, **source_trees)
         return self.decode(memory if sentences is None else memory.select(sentences), partial_tree)

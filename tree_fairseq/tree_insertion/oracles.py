@@ -10,8 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-from tree_fairseq.tree_insertion.slots import ANCESTOR
-from tree_fairseq.tree_insertion.target import Region, TargetTree
+from tree_fairseq.tree_insertion.target import ANCESTOR, Region, TargetTree
 
 
 class Oracle(Protocol):

@@ -21,9 +21,7 @@ import torch
 from fairseq import utils
 from torch import Tensor
 
-from tree_fairseq.errors import StructuralSearchError
 from tree_fairseq.nn.modalities import TREE_INPUTS
-from tree_fairseq.support.options import refuse_flags
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
 
 logger = logging.getLogger(__name__)
@@ -102,17 +100,6 @@ class InsertionLimits:
     steps: int = 50
     nodes: int = 250
 
-    def __post_init__(self):
-        for flag, value in (("--max-insertion-steps", self.steps), ("--max-nodes", self.nodes)):
-            if value < 1:
-                raise StructuralSearchError(f"{flag} is at least 1, not {value}")
-
-
-def refuse_constraints(prefix_tokens: Tensor | None, constraints: Tensor | None) -> None:
-    """Raises StructuralSearchError if there is a prefix or a constraint."""
-    given = {"--prefix-size": prefix_tokens is not None, "--constraints": constraints is not None}
-    refuse_flags(given, "--task tree_insertion", StructuralSearchError)
-
 
 class ParallelSearch:
     """Generates one hypothesis for each sentence of a batch, with the best prediction in every slot.
@@ -178,22 +165,20 @@ class ParallelSearch:
         return None
 
     @torch.no_grad()
-    def generate(
-        self, models, sample: dict, prefix_tokens: Tensor | None = None, constraints: Tensor | None = None
-    ) -> list[list[dict]]:
+    def generate(self, models, sample: dict, **unused) -> list[list[dict]]:
         """Generates hypotheses for each sentence of a batch. ``models`` are not read; the search has its own.
 
         The hypotheses have the entries of :meth:`hypothesis`; ``score``, the mean, or sum, of the log-probabilities of
         all predictions in all steps; ``steps``, their number, including the last one; ``is_complete``, false for a
-        partial output; ``reason``, why it is partial, or None; ``alignment`` and ``attention``, None. Raises
-        StructuralSearchError if there is a prefix or a constraint.
+        partial output; ``reason``, why it is partial, or None; ``alignment`` and ``attention``, None.
         """
-        refuse_constraints(prefix_tokens, constraints)
         found = self.ranked(self._search(sample["net_input"]), sample["net_input"])
         for best, *_ in found:
             self.counts.update([self.outputs] if best["is_complete"] else [self.outputs, best["reason"]])
         if not all(best["is_complete"] for best, *_ in found):
-            self._log_incomplete()
+            parts = [text.format(count=self.counts[name], limits=self.limits) for name, text in self.reasons.items()]
+            count = self.counts[self.outputs]
+            logger.warning("[insertion] of %d %s so far, %s", count, self.outputs, ", ".join(parts))
         return found
 
     def ranked(self, hypotheses: list[dict], net_input: dict[str, Any]) -> list[list[dict]]:
@@ -237,8 +222,15 @@ class ParallelSearch:
             for row, (sentence, too_large, unchanged, total, number) in enumerate(zip(*state)):
                 reason = self.size_unit if too_large else None if unchanged else "steps"
                 hypothesis = self.hypothesis(done, row, sentence)
-                score = total / number if self.normalize_scores else total
-                hypotheses[sentence] = hypothesis | self._end(score, step, reason or self.defect(hypothesis))
+                reason = reason or self.defect(hypothesis)
+                hypotheses[sentence] = hypothesis | {
+                    "score": total / number if self.normalize_scores else total,
+                    "steps": step,
+                    "is_complete": reason is None,
+                    "reason": reason,
+                    "alignment": None,
+                    "attention": None,
+                }
             unfinished = np.flatnonzero(~is_finished)
             sentences, totals, numbers = sentences[unfinished], totals[unfinished], numbers[unfinished]
             if len(unfinished):
@@ -287,13 +279,3 @@ class ParallelSearch:
                 "[insertion] a model gives probabilities that are not numbers; nothing is inserted there. Its "
                 "checkpoint may be damaged, or --fp16 may be too narrow for it"
             )
-
-    @staticmethod
-    def _end(score: float, steps: int, reason: str | None) -> dict[str, Any]:
-        """Returns the entries that all hypotheses have."""
-        entries = {"score": score, "steps": steps, "is_complete": reason is None, "reason": reason}
-        return {**entries, "alignment": None, "attention": None}
-
-    def _log_incomplete(self) -> None:
-        parts = [text.format(count=self.counts[name], limits=self.limits) for name, text in self.reasons.items()]
-        logger.warning("[insertion] of %d %s so far, %s", self.counts[self.outputs], self.outputs, ", ".join(parts))

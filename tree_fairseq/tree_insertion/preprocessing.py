@@ -42,9 +42,17 @@ from tree_fairseq.support.options import flag_of, given_flags, refuse_flags
 from tree_fairseq.support.processes import ProcessPool
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.tree_insertion.dictionary import LabelWords, build_insertion_dictionary, require_labels
-from tree_fairseq.tree_insertion.folder import ORACLES, STORE_SUFFIX, TASK, InsertionRecord, InsertionSplitRecord
+from tree_fairseq.tree_insertion.folder import (
+    ORACLES,
+    STORE_SUFFIX,
+    TASK,
+    InsertionRecord,
+    InsertionSplitRecord,
+    InsertionStore,
+    encode_item,
+    write_store,
+)
 from tree_fairseq.tree_insertion.oracles import CentralityOracle, ExactOracle
-from tree_fairseq.tree_insertion.store import InsertionStore, encode_item, write_store
 from tree_fairseq.tree_insertion.target import ROOT_LABEL, TargetTree
 from tree_fairseq.tree_insertion.trajectories import trajectories
 from tree_fairseq.trees.notations import Notation, notation_named
@@ -146,11 +154,6 @@ class TrajectorySampler:
     count: int
     seed: int
 
-    @classmethod
-    def of(cls, record: InsertionRecord) -> TrajectorySampler:
-        """Returns the sampler that a folder was made with."""
-        return cls(record.words, tuple(record.oracles), record.trajectories, record.seed)
-
     def item(self, tree: EncodedTree) -> np.ndarray:
         """Returns a tree with its trajectories as they are stored; those of the first oracle come first."""
         digest = hashlib.sha256(tree.words.encode() + b"\0" + tree.parents).digest()
@@ -208,12 +211,9 @@ def _with_defaults(args: Namespace) -> Namespace:
     args = Namespace(**{**vars(args), **{name: default for name, (default, *_) in _OPTIONS.items()}, **given})
     task = f"--task {TASK}"
     refuse_flags(given_flags(args, "source_modality", "target_modality"), task, advice="the targets are trees anyway")
-    refused = given_flags(args, "only_source", "joined_dictionary", "align_suffix", "alignfile")
+    refused = given_flags(args, "joined_dictionary")
     refused["--tree-sides target"] = args.tree_parser is not None and "target" in args.tree_sides
     refuse_flags(refused, task)
-    for name, least in (("trajectories", 1), ("max_target_nodes", 1), ("trajectory_seed", 0)):
-        if (value := getattr(args, name)) < least:
-            raise InputError(f"{flag_of(name)} is at least {least}, not {value}")
     return args
 
 
@@ -289,7 +289,8 @@ def _write_trajectories(targets: Mapping[str, EncodedText], record: InsertionRec
     nodes = {store: sum(tree.nodes for tree in set(trees)) for store, trees in lines.items()}
     least = sum(4 * nodes[store] * (1 + 4 * record.trajectory_count) + 12 * len(lines[store]) for store in lines)
     require_room(output, least, f"the trajectories of {', '.join(store.stem for store in lines)}")
-    write_stores(lines, TrajectorySampler.of(record), work.pool)
+    sampler = TrajectorySampler(record.words, tuple(record.oracles), record.trajectories, record.seed)
+    write_stores(lines, sampler, work.pool)
     dictionary = load_dictionary(output, record.lang)
     for split, prefix in prefixes.items():
         text, files = targets[split], data_and_index(stores[split])

@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,14 +17,12 @@ from fairseq import checkpoint_utils
 from fairseq.data import data_utils
 from torch import Tensor
 
-from tree_fairseq.errors import DictionaryMismatchError, InputError
+from tree_fairseq.errors import InputError
 from tree_fairseq.nn.modalities import TREE_INPUTS
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
 from tree_fairseq.tree_insertion.parallel_search import InsertionLimits
 from tree_fairseq.tree_insertion.search import InsertionGenerator, PartialTrees
-from tree_fairseq.tree_insertion.sequence_models import LeftToRightModel
-
-_ADVICE = "give a checkpoint of --task tree_insertion --arch insertion_left_to_right"
+from tree_fairseq.tree_insertion.sequences import LeftToRightModel
 
 
 class LeftToRightScorer:
@@ -67,31 +64,18 @@ class LeftToRightScorer:
 def load_scorer(task: Any, path: str) -> LeftToRightScorer:
     """Loads the left-to-right model of ``--rerank-path`` for a task ``tree_insertion``, whose data it has to fit.
 
-    Raises InputError if the file is missing or has another model, DictionaryMismatchError if it has other dictionaries,
-    and CheckpointError if it is damaged.
+    Raises InputError if the file has another model, DictionaryMismatchError if it has other labels, and CheckpointError
+    if it is damaged.
     """
-    if not Path(path).is_file():
-        raise InputError(f"--rerank-path {path}: there is no such file; {_ADVICE}")
-    settings = checkpoint_utils.load_checkpoint_to_cpu(path).get("cfg") or {}
-    trained = getattr(settings.get("task"), "_name", None)
-    if trained != "tree_insertion":
-        raise InputError(f"--rerank-path {path} has a model of --task {trained}; {_ADVICE}")
     # A task remembers the kind of the model that it has built last, so this model has a task of its own.
     own = copy.deepcopy(task.cfg)
-    own.eval_accuracy, own.insertion_samples, own.partial_states = False, 1, 1
-    own.insertion_temperature = own.insertion_extra_steps = own.rerank_path = None
-    try:
-        [model], _ = checkpoint_utils.load_model_ensemble([path], task=type(task).setup_task(own))
-    except RuntimeError as error:
-        if "size mismatch" not in str(error):
-            raise
-        raise DictionaryMismatchError(
-            f"--rerank-path {path} was trained with other dictionaries than those of {task.cfg.data}; give a model "
-            "that was trained on that folder"
-        ) from error
+    own.eval_accuracy = False
+    [model], _ = checkpoint_utils.load_model_ensemble([path], task=type(task).setup_task(own))
     if not isinstance(model, LeftToRightModel):
-        arch = getattr(settings.get("model"), "_name", None)
-        raise InputError(f"--rerank-path {path} has --arch {arch}, which does not write from left to right; {_ADVICE}")
+        raise InputError(
+            f"--rerank-path {path} has a model that does not write from left to right",
+            hint="Give a checkpoint of --task tree_insertion --arch insertion_left_to_right.",
+        )
     return LeftToRightScorer(model)
 
 

@@ -18,7 +18,7 @@ from torch import Tensor
 from tree_fairseq.drawing.insertion_steps import InsertionStep, trace_to_svg, trace_to_text
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
 from tree_fairseq.tree_insertion.parallel_search import InsertionLimits, ParallelSearch, PartialOutputs, SlotPredictions
-from tree_fairseq.tree_insertion.slots import IN_TREE
+from tree_fairseq.tree_insertion.target import KINDS
 from tree_fairseq.tree_insertion.tree_shapes import TreeShapes, partial_tree_input
 
 
@@ -40,7 +40,7 @@ class PartialTrees(PartialOutputs):
 
     @property
     def slot_rows(self) -> np.ndarray:
-        return self.rows[IN_TREE.place(self.slots)]
+        return self.rows[self.slots // KINDS]
 
     def model_input(self, pad: int) -> dict[str, Tensor]:
         return partial_tree_input(self.shapes, self.labels, pad)

@@ -1,6 +1,22 @@
-"""Targets of insertion-based decoding, and the allowed sets of slots (Lukovnikov & Fischer 2021, Section 3.3.1).
+r"""Slots of partial trees, and which nodes of the target may be inserted in them.
 
-M is the number of nodes of the target, with the root that decoding begins with; they are numbered in preorder.
+Insertion-based tree decoding (Lukovnikov & Fischer 2021, Section 3.1) begins with a root node alone. Each step inserts
+at most one node in every slot of the partial tree. A node has up to four slots:
+
+==============  ====  =====================================================================================
+slot            sign  a node inserted there
+==============  ====  =====================================================================================
+`DESCENDANT`    v     becomes the only child of the slot's node and takes over all its children
+`ANCESTOR`      ^     comes between the slot's node and its parent; an only child and the root have no such slot
+`FIRST_CHILD`   \-    becomes the first child of the slot's node, which has children
+`NEXT_SIBLING`  \-    becomes the next sibling of the slot's node, which is not the root
+==============  ====  =====================================================================================
+
+Nodes are numbered in preorder. The slot of kind k at node i has the number ``4 i + k``. In a batch it has the number
+``4 (M b + i) + k``, where b is the row and M the number of nodes of the largest tree.
+
+The allowed set of a slot (Section 3.3.1) has the nodes of the target that may be inserted there. M is the number of
+nodes of the target, with the root that decoding begins with.
 """
 
 from __future__ import annotations
@@ -8,8 +24,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tree_fairseq.tree_insertion.slots import ANCESTOR, DESCENDANT, FIRST_CHILD, KINDS, NEXT_SIBLING
 from tree_fairseq.trees.tree import Tree
+
+KINDS = 4
+DESCENDANT, ANCESTOR, FIRST_CHILD, NEXT_SIBLING = range(KINDS)
 
 ROOT_LABEL = "@R@"
 """The label of the root that every decoding begins with. The target tree is its only child."""

@@ -1,11 +1,13 @@
 """The task of insertion-based tree decoding and its baselines: options, data sets, models, criteria, generation."""
 
 import itertools
-import math
+import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Optional
 
+import numpy as np
 from fairseq import utils
 from fairseq.dataclass import ChoiceEnum
 from fairseq.models import FairseqEncoderDecoderModel
@@ -15,7 +17,6 @@ from omegaconf import II
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.token_files import joined, side_prefixes
 from tree_fairseq.errors import (
-    CorruptFileError,
     DataFolderError,
     DictionaryMismatchError,
     InputError,
@@ -24,7 +25,7 @@ from tree_fairseq.errors import (
     SymbolTreeError,
 )
 from tree_fairseq.nn.modalities import CONSTITUENCY, SEQUENCE, SYMBOLS
-from tree_fairseq.support.options import given_flags, option, refuse_flags
+from tree_fairseq.support.options import flag_of, given_flags, option, refuse_flags
 from tree_fairseq.tasks.translation import TranslationWithTreesConfig, TranslationWithTreesTask
 from tree_fairseq.tasks.tree_task import ValidationAccuracyConfig, ValidationAccuracyTask
 from tree_fairseq.tree_insertion import INVALID, PARTIAL
@@ -38,18 +39,18 @@ from tree_fairseq.tree_insertion.dataset import (
     TreeInsertionDataset,
 )
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary, require_labels
-from tree_fairseq.tree_insertion.folder import ORACLES, STORE_SUFFIX, InsertionRecord
+from tree_fairseq.tree_insertion.folder import ORACLES, STORE_SUFFIX, InsertionRecord, InsertionStore, open_store
 from tree_fairseq.tree_insertion.model import Decoding, TreeGeneratingTransformer
 from tree_fairseq.tree_insertion.parallel_search import InsertionLimits
 from tree_fairseq.tree_insertion.sampled_search import SampledInsertionGenerator, Sampling, load_scorer
 from tree_fairseq.tree_insertion.search import InsertionGenerator, write_trace
-from tree_fairseq.tree_insertion.sequence_models import TreeSequenceModel
-from tree_fairseq.tree_insertion.sequence_search import LeftToRightGenerator, SequenceInsertionGenerator
-from tree_fairseq.tree_insertion.store import InsertionStore, TargetLimit, open_store
+from tree_fairseq.tree_insertion.sequences import LeftToRightGenerator, SequenceInsertionGenerator, TreeSequenceModel
 from tree_fairseq.tree_insertion.target import ROOT_LABEL
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.symbols import exact_matches
 from tree_fairseq.trees.tree import Tree
+
+logger = logging.getLogger(__name__)
 
 DEFAULT_LIMITS = InsertionLimits()
 
@@ -135,27 +136,43 @@ def sampler_of(cfg: TreeInsertionConfig, record: InsertionRecord) -> PartialTree
         )
     count = record.trajectories if cfg.trajectories is None else cfg.trajectories
     if not 1 <= count <= record.trajectories:
-        raise InputError(
-            f"--trajectories is from 1 to {record.trajectories}, as many as {cfg.data} has of a tree, not {count}"
-        )
-    if not cfg.target_temperature > 0:
-        raise InputError(f"--target-temperature is above 0, not {cfg.target_temperature}")
+        raise InputError(f"--trajectories is {count}, and {cfg.data} has {record.trajectories} of each tree")
     distribution = TargetDistribution(cfg.target_distribution, cfg.target_temperature)
     return PartialTreeSampler(record.first_of(cfg.insertion_oracle), count, distribution, cfg.seed)
 
 
 def check_samples(cfg: TreeInsertionConfig) -> None:
-    """Raises InputError about an option of generating several trees that is wrong."""
-    given = {
-        "--insertion-temperature": cfg.insertion_temperature,
-        "--insertion-extra-steps": cfg.insertion_extra_steps,
-        "--rerank-path": cfg.rerank_path,
-    }
-    for flag, value in given.items():
-        if value is not None and cfg.insertion_samples == 1:
+    """Raises InputError about an option of generating several trees that would be ignored, or is wrong."""
+    for name in ("insertion_temperature", "insertion_extra_steps", "rerank_path"):
+        if getattr(cfg, name) is not None and cfg.insertion_samples == 1:
+            flag = flag_of(name)
             raise InputError(f"{flag} needs several trees to choose from; give --insertion-samples N, N above 1")
-    if cfg.insertion_temperature is not None and not 0 < cfg.insertion_temperature < math.inf:
+    if cfg.insertion_temperature is not None and cfg.insertion_temperature <= 0:
         raise InputError(f"--insertion-temperature is above 0, not {cfg.insertion_temperature}")
+
+
+def check_lengths(split: str, stores: Sequence[InsertionStore], longest: int, skips: bool) -> None:
+    """Looks for trees of a split with more than ``longest`` labels and brackets; ``skips`` says if they are left out.
+
+    Logs how many trees are left out, or raises InputError about the first one.
+    """
+    for store in stores:
+        too_long = np.flatnonzero(store.sizes > longest)
+        if not len(too_long):
+            continue
+        tokens, line = Path(store.prefix).with_suffix(""), int(too_long[0])
+        if not skips:
+            raise InputError(
+                f"the tree has {store.sizes[line]} labels and brackets, and the model has positions for {longest}",
+                tokens,
+                line + 1,
+                hint=f"Raise --max-target-positions by {int(store.sizes.max()) - longest}, or skip long trees with "
+                "--skip-invalid-size-inputs-valid-test.",
+            )
+        logger.warning(
+            "[%s] %d of %d trees of %s have more than %d labels and brackets and are skipped; the first is line %d",
+            *(split, len(too_long), len(store), tokens, longest, line + 1),
+        )
 
 
 _DATASETS = {
@@ -164,13 +181,8 @@ _DATASETS = {
     Decoding.LEFT_TO_RIGHT: BracketedTargetDataset,
 }
 
-# Options of fairseq-generate that all generators of trees refuse, and those that some refuse, by the kind of decoding.
-_REFUSED = ("print_alignment", "replace_unk", "constraints", "lm_path", "score_reference")
-_REFUSED_BY = {
-    Decoding.TREE_INSERTION: ("sampling",),
-    Decoding.SEQUENCE_INSERTION: ("sampling", "retain_iter_history"),
-    Decoding.LEFT_TO_RIGHT: ("retain_iter_history",),
-}
+# Options of fairseq-generate that the generators of trees do not read.
+_REFUSED = ("constraints", "lm_path", "prefix_size", "print_alignment", "replace_unk", "score_reference")
 
 
 def _decoding_of(model) -> Optional[Decoding]:
@@ -182,15 +194,15 @@ def _decoding_of(model) -> Optional[Decoding]:
 class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
     """Generates the target trees of ``fairseq-preprocess --task tree_insertion`` from sentences, parsed or not.
 
-    ``decoding``, that of the model, decides on the data sets; ``sequences`` is the dictionary of a model of sequences,
-    ``target_limit`` the longest targets that a model can learn from, if it has a limit.
+    The task takes ``decoding``, ``sequences`` (the dictionary of a model of sequences) and ``longest_target`` from the
+    model that it builds. They decide on the data sets.
     """
 
     cfg: TreeInsertionConfig
     source_modalities = (SYMBOLS, CONSTITUENCY, SEQUENCE)
     decoding = Decoding.TREE_INSERTION
     sequences = None
-    target_limit: Optional[TargetLimit] = None
+    longest_target: Optional[int] = None
 
     def __init__(self, cfg: TreeInsertionConfig, src_dict, tgt_dict):
         folder = Path(utils.split_paths(cfg.data)[0])
@@ -216,14 +228,10 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
         stores = self._load_stores(folder, split, combine)
         super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
         stored: Any = joined(stores, self.cfg.upsample_primary)
-        if len(stored) != len(self.datasets[split]):
-            raise CorruptFileError(
-                f"{folder}: {len(self.datasets[split])} targets but {len(stored)} lines of trajectories in '{split}'"
-            )
         is_too_long = None
-        if self.target_limit is not None:
-            self.target_limit.check(split, stores, self.cfg.skip_invalid_size_inputs_valid_test)
-            is_too_long = stored.sizes > self.target_limit.longest
+        if self.longest_target is not None:
+            check_lengths(split, stores, self.longest_target, self.cfg.skip_invalid_size_inputs_valid_test)
+            is_too_long = stored.sizes > self.longest_target
         sampler: Any = self.sampler
         if self.decoding == Decoding.SEQUENCE_INSERTION:
             distribution = TargetDistribution(self.cfg.sequence_supervision, self.cfg.target_temperature)
@@ -252,7 +260,7 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
             raise DictionaryMismatchError(
                 f"{folder} has other labels than {first}: preprocess it with --srcdict and --tgtdict of that"
             )
-        return [open_store(prefix, record.trajectory_count) for prefix in prefixes.values()]
+        return [open_store(prefix.with_suffix(""), record.trajectory_count) for prefix in prefixes.values()]
 
     # Training
 
@@ -267,9 +275,7 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
             )
         self.decoding = decoding or Decoding.TREE_INSERTION
         self.sequences = model.sequences if isinstance(model, TreeSequenceModel) else None
-        self.target_limit = None if decoding is None else model.target_limit
-        learns_whole = decoding == Decoding.LEFT_TO_RIGHT and self.cfg.partial_states > 1
-        refuse_flags({"--partial-states": learns_whole}, "models that learn whole sequences")
+        self.longest_target = None if decoding is None else model.longest_target
         return model
 
     def build_criterion(self, cfg, **options):
@@ -295,15 +301,14 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
         if seq_gen_cls is not None or kinds == {None}:
             return super().build_generator(models, args, seq_gen_cls, extra_gen_cls_kwargs, **kwargs)
         if len(kinds) > 1:
-            raise StructuralSearchError(
-                "models that insert nodes cannot be in an ensemble with others, nor with those that write sequences"
-            )
+            raise StructuralSearchError("models that insert nodes and other models cannot be in an ensemble")
         [decoding] = kinds
         inserts_nodes = decoding == Decoding.TREE_INSERTION
-        refused = given_flags(args, *_REFUSED, *_REFUSED_BY[decoding])
+        refused = given_flags(args, *_REFUSED)
         refused["--insertion-trace"] = not inserts_nodes and self.cfg.insertion_trace is not None
         refused["--insertion-samples"] = not inserts_nodes and self.cfg.insertion_samples > 1
         if decoding != Decoding.LEFT_TO_RIGHT:
+            refused |= given_flags(args, "sampling")
             several = "--nbest without --insertion-samples" if inserts_nodes else "--nbest"
             refused[several] = getattr(args, "nbest", 1) > 1 and self.cfg.insertion_samples == 1
             refused["--lenpen"] = getattr(args, "lenpen", 1) != 1
@@ -316,13 +321,10 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
         if decoding == Decoding.SEQUENCE_INSERTION:
             return SequenceInsertionGenerator(models, limits, normalize_scores)
         keep_steps = self.cfg.insertion_trace is not None or getattr(args, "retain_iter_history", False)
-        if self.cfg.insertion_samples > 1:
-            return self._sampled_generator(models, limits, keep_steps)
-        return InsertionGenerator(models, self.target_dictionary, limits, normalize_scores, keep_steps)
-
-    def _sampled_generator(self, models, limits: InsertionLimits, keep_steps: bool) -> SampledInsertionGenerator:
         cfg = self.cfg
-        temperature = cfg.insertion_temperature or 1.0
+        if cfg.insertion_samples == 1:
+            return InsertionGenerator(models, self.target_dictionary, limits, normalize_scores, keep_steps)
+        temperature = 1.0 if cfg.insertion_temperature is None else cfg.insertion_temperature
         sampling = Sampling(cfg.insertion_samples, temperature, cfg.seed, cfg.insertion_extra_steps)
         scorer = None if cfg.rerank_path is None else load_scorer(self, cfg.rerank_path)
         return SampledInsertionGenerator(models, self.target_dictionary, sampling, limits, keep_steps, scorer)

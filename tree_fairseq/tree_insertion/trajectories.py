@@ -14,8 +14,7 @@ import numpy as np
 
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.tree_insertion.oracles import Oracle
-from tree_fairseq.tree_insertion.slots import DESCENDANT, KINDS
-from tree_fairseq.tree_insertion.target import Region
+from tree_fairseq.tree_insertion.target import DESCENDANT, KINDS, Region
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from tree_fairseq.nn.extended_transformer import register_architectures
 from tree_fairseq.nn.shared_memory import cross_attention_options
 from tree_fairseq.nn.tree_lstm import MAX_POSITIONS, RecurrentDecoder
 from tree_fairseq.tree_insertion.dictionary import SequenceDictionary
-from tree_fairseq.tree_insertion.sequence_models import LeftToRightModel
+from tree_fairseq.tree_insertion.sequences import LeftToRightModel
 
 _STATES = "states"
 
@@ -125,19 +125,9 @@ class TreeGRUModel(LeftToRightModel):
     """A transformer encoder, and a GRU that follows the branches of the target tree."""
 
     @property
-    def target_limit(self) -> None:
-        """None: the decoder has no positions."""
+    def longest_target(self) -> None:
+        """Returns None, as the decoder has no positions."""
         return None
-
-    @classmethod
-    def refused_flags(cls, cfg) -> dict[str, object]:
-        width = cfg.decoder.embed_dim
-        return super().refused_flags(cfg) | {
-            "--decoder-input-dim": cfg.decoder.input_dim != width,
-            "--decoder-output-dim": cfg.decoder.output_dim != width,
-            "--decoder-layerdrop": cfg.decoder.layerdrop,
-            "--decoder-learned-pos": cfg.decoder.learned_pos,
-        }
 
     @classmethod
     def build_decoder(cls, cfg, tgt_dict, embed_tokens):

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from tree_fairseq.tree_insertion.relations import pair_relations
-from tree_fairseq.tree_insertion.slots import ANCESTOR, DESCENDANT, FIRST_CHILD, KINDS, NEXT_SIBLING, SlotNumbers
+from tree_fairseq.tree_insertion.target import ANCESTOR, DESCENDANT, FIRST_CHILD, KINDS, NEXT_SIBLING
 
 # The new events at the opening and at the closing of an old node, in their order, `_OWN` is that of the node itself.
 _OWN = KINDS
@@ -205,21 +205,20 @@ def partial_tree_input(shapes: TreeShapes, labels: np.ndarray, pad: int) -> dict
     Returns:
         - ``labels`` and ``parents``, places in the row, each ``[B, M]`` int64, padded on the right with ``pad`` and -1
         - ``nodes`` ``[n]`` int64, the places of nodes in the flattened ``[B * M]``
-        - ``slots`` ``[Z]`` int64, the ascending numbers of all slots (:class:`SlotNumbers`)
+        - ``slots`` ``[Z]`` int64, the ascending numbers of all slots (:mod:`tree_fairseq.tree_insertion.target`)
         - ``neighbours`` ``[Z, 3]`` int64, see :func:`slot_neighbours`
         - ``relations`` ``[B, M, M]`` int16 and ``relation_rows`` ``[K, 3]`` int64, see
           :func:`~tree_fairseq.tree_insertion.relations.pair_relations`
         - ``brackets`` and ``bracket_places``, see :func:`bracket_sequences`
     """
-    numbers = SlotNumbers()
-    nodes, kinds = numbers.place(shapes.slots), numbers.kind(shapes.slots)
+    nodes, kinds = np.divmod(shapes.slots, KINDS)
     brackets, places = bracket_sequences(shapes)
     relations, relation_rows = pair_relations(shapes)
     arrays = {
         "labels": shapes.padded(labels, pad),
         "parents": shapes.padded_parents(),
         "nodes": shapes.places,
-        "slots": numbers.number(shapes.places[nodes], kinds),
+        "slots": KINDS * shapes.places[nodes] + kinds,
         "neighbours": slot_neighbours(shapes),
         "relations": relations,
         "relation_rows": relation_rows,

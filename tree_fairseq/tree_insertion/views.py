@@ -6,17 +6,15 @@ A search has no observer unless the explorer sets one, and then keeps nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor, nn
 
 from tree_fairseq.drawing.insertion_steps import InsertionStep
 from tree_fairseq.drawing.views import Explained, Views, register_views, tree_record
-from tree_fairseq.errors import StructuralSearchError
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
 from tree_fairseq.tree_insertion.search import InsertionGenerator, PartialTrees
-from tree_fairseq.tree_insertion.slots import ANCESTOR, DESCENDANT, FIRST_CHILD, IN_TREE, NEXT_SIBLING
+from tree_fairseq.tree_insertion.target import ANCESTOR, DESCENDANT, FIRST_CHILD, KINDS, NEXT_SIBLING
 from tree_fairseq.tree_insertion.tree_shapes import read_partial_trees
 from tree_fairseq.trees.symbols import tree_of_parents
 from tree_fairseq.trees.tree import Tree
@@ -29,33 +27,17 @@ _DIGITS = 4  # of probabilities
 KIND_NAMES = {DESCENDANT: "descendant", ANCESTOR: "ancestor", FIRST_CHILD: "first child", NEXT_SIBLING: "next sibling"}
 
 
-@dataclass(frozen=True)
-class Slot:
-    """A slot of a node, and the most probable labels for it with their probabilities."""
-
-    node: int  # in preorder
-    kind: str
-    predictions: list[tuple[str, float]]
-
-
-@dataclass
-class ObservedStep:
-    """A partial tree with its slots, and the nodes that the step before inserted."""
-
-    tree: Tree
-    inserted: list[int]
-    slots: list[Slot]
-
-
 class ObservedInsertions:
     """Keeps the steps of a search over one sentence: set it as ``generator.observer``.
 
-    ``steps`` begin with the root alone. Each slot has its ``most`` probable predictions.
+    ``steps`` are the records that the explorer shows, from the root alone on: the tree, the nodes that the step before
+    inserted, and for each slot its node, its kind and its ``most`` probable predictions.
     """
 
     def __init__(self, dictionary: InsertionDictionary, most: int = 3):
         self.dictionary, self.most = dictionary, most
-        self.steps: list[ObservedStep] = []
+        self.steps: list[dict[str, Any]] = []
+        self._last_tree: Tree | None = None
 
     def forget(self) -> None:
         """Begins anew, for another sentence."""
@@ -68,27 +50,32 @@ class ObservedInsertions:
             partial: one partial tree
             log_probs: ``[Z, V]`` of the labels of its slots, minus infinity for those that are never inserted
         """
-        if len(partial.lengths) != 1:
-            raise StructuralSearchError("the steps of insertions are kept for one sentence at a time")
         best = log_probs.topk(min(self.most, log_probs.size(1)), dim=1)
-        found = [
-            Slot(node, KIND_NAMES[kind], [(self._name(index), score) for index, score in zip(indices, scores)])
-            for node, kind, indices, scores in zip(
-                IN_TREE.place(partial.slots).tolist(),
-                IN_TREE.kind(partial.slots).tolist(),
-                best.indices.tolist(),
-                best.values.exp().tolist(),
-            )
+        probabilities = best.values.exp().tolist()
+        slots = [
+            {
+                "node": slot // KINDS,
+                "kind": KIND_NAMES[slot % KINDS],
+                "predictions": [
+                    {"symbol": self._name(label), "probability": round(probability, _DIGITS)}
+                    for label, probability in zip(labels, own)
+                ],
+            }
+            for slot, labels, own in zip(partial.slots.tolist(), best.indices.tolist(), probabilities)
         ]
         tree = self._tree(partial.labels.tolist(), partial.shapes.parents.tolist())
-        self.steps.append(ObservedStep(tree, partial.is_new.nonzero()[0].tolist(), found))
+        self._add(tree, partial.is_new.nonzero()[0].tolist(), slots)
 
     def finish(self, labels: Sequence[int], parents: Sequence[int], trace: Sequence[InsertionStep] | None) -> None:
         """Adds the finished tree if it is not the last step's; its new nodes are those of the trace of the search."""
         tree = self._tree(labels, parents)
-        if tree != self.steps[-1].tree:
+        if tree != self._last_tree:
             inserted = [place for place, is_new in enumerate(trace[-1].is_new) if is_new] if trace else []
-            self.steps.append(ObservedStep(tree, inserted, []))
+            self._add(tree, inserted, [])
+
+    def _add(self, tree: Tree, inserted: list[int], slots: list[dict[str, Any]]) -> None:
+        self._last_tree = tree
+        self.steps.append({"tree": tree_record((tree,)), "inserted": inserted, "slots": slots})
 
     def _tree(self, labels: Sequence[int], parents: Sequence[int]) -> Tree:
         return tree_of_parents([self._label(label) for label in labels], parents)
@@ -129,16 +116,4 @@ class InsertionViews(Views):
     def views(self, explained: Explained) -> dict[str, Any]:
         best = explained.hypotheses[0]
         self.observer.finish(best["labels"].tolist(), best["parents"].tolist(), best.get("trace"))
-        return {"insertion": {"steps": [_record(step) for step in self.observer.steps]}}
-
-
-def _record(step: ObservedStep) -> dict[str, Any]:
-    slots = [
-        {
-            "node": slot.node,
-            "kind": slot.kind,
-            "predictions": [{"symbol": symbol, "probability": round(p, _DIGITS)} for symbol, p in slot.predictions],
-        }
-        for slot in step.slots
-    ]
-    return {"tree": tree_record((step.tree,)), "inserted": step.inserted, "slots": slots}
+        return {"insertion": {"steps": self.observer.steps}}
