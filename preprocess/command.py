@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping
 from preprocess.corpora import CorpusError
 from preprocess.fetch import FetchError
 from tree_fairseq.errors import TreeFairseqError
-from tree_fairseq.support.error_reports import traceback_wanted
-from tree_fairseq.support.logs import log_to_standard_error
+from tree_fairseq.support.logs import log_to_standard_error, traceback_wanted
 
 
 def run_command(command: str, run: Callable[[], None]) -> int:

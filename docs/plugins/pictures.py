@@ -100,7 +100,7 @@ def distances() -> str:
     """The distances between the words of a sentence, in words and in edges of its tree."""
     import torch
 
-    from tree_fairseq.nn.distances import leaf_distances
+    from tree_fairseq.nn.distance_bias import leaf_distances
     from tree_fairseq.trees.spans import read_spans, reduce_spans
 
     read = read_spans(SENTENCE)

@@ -23,8 +23,8 @@ from torch import Tensor, nn
 
 import tree_fairseq
 from tree_fairseq.errors import ScoringError, TreeFairseqError
-from tree_fairseq.support.error_reports import failed
 from tree_fairseq.support.files import write_json
+from tree_fairseq.support.logs import failed
 from tree_fairseq.tree_transformer.attention import TreeCrossAttention
 
 logger = logging.getLogger(__name__)

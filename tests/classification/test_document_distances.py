@@ -13,7 +13,7 @@ from tests.nn.tiny import build
 from tree_fairseq.classification import treeformer_classifier  # noqa: F401  (registers the architectures)
 from tree_fairseq.classification.document_structure import text_rows
 from tree_fairseq.errors import InputError, MissingTreesError
-from tree_fairseq.nn.distances import leaf_relations
+from tree_fairseq.nn.distance_bias import leaf_relations
 from tree_fairseq.nn.tree_batch import TreeBatch
 
 BOTH = ("--distance-bias", "both", "--max-distance", "4")

@@ -15,7 +15,7 @@ from pathlib import Path
 from unittest import mock
 
 from tests.fork_server import CONSOLE_SCRIPTS, programs
-from tree_fairseq.support.error_reports import TRACEBACK
+from tree_fairseq.support.logs import TRACEBACK
 
 ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = ROOT / "tree_fairseq"

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tree_fairseq.errors import TreeFairseqError
-from tree_fairseq.support.error_reports import message_of
+from tree_fairseq.support.logs import message_of
 
 GROWTH = 1536 << 20
 """Bytes that a command may need; Python with torch and fairseq needs some 400 MB before, and both are under 2 GB."""

@@ -9,7 +9,7 @@ import os
 from tests.fuzz.law import Choices, scratch, target
 from tree_fairseq.__main__ import COMMANDS, main
 from tree_fairseq.errors import InputError
-from tree_fairseq.parsing.input_lines import read_bracketed
+from tree_fairseq.parsing.line_parser import read_bracketed
 from tree_fairseq.parsing.pieces import splice_pieces
 from tree_fairseq.trees.bracket import read_forest, write_forest
 from tree_fairseq.trees.notations import NOTATIONS

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.nn.random_forests import collated, forests
-from tree_fairseq.nn.branches import Branches
+from tree_fairseq.nn.tree_batch import Branches
 
 
 def expected_ranks(spans, sentence: int, num_nodes: int, max_ranks: int, block: int) -> tuple[Counter, Counter]:

@@ -12,8 +12,13 @@ from hypothesis import strategies as st
 
 from tests.nn.tiny import PAD, build, dictionary, net_input, pairs, stack, stock_flags, tiny_task
 from tests.training_steps.modes import NoConstants, OneDevice
-from tree_fairseq.nn.devices import has_fast_bfloat16, padded_on_the_right, without_autocast
-from tree_fairseq.tasks.assumed_padding import PaddingAssumed, padding_assumed
+from tree_fairseq.nn.devices import (
+    PaddingAssumed,
+    has_fast_bfloat16,
+    padded_on_the_right,
+    padding_assumed,
+    without_autocast,
+)
 from tree_fairseq.tasks.translation import AutocastTranslationConfig, AutocastTranslationTask
 
 

@@ -13,8 +13,14 @@ from torch.nn import functional
 from tests.nn.tiny import build, net_input, pairs, stock_flags, tiny_task
 from tree_fairseq.errors import InputError, MissingTreesError
 from tree_fairseq.nn import extended_transformer  # noqa: F401  (registers the architectures)
-from tree_fairseq.nn.distance_bias import DistanceAttention, DistanceBias, DistanceBiasConfig, give_rows
-from tree_fairseq.nn.distances import BiasRows, leaf_relations
+from tree_fairseq.nn.distance_bias import (
+    BiasRows,
+    DistanceAttention,
+    DistanceBias,
+    DistanceBiasConfig,
+    give_rows,
+    leaf_relations,
+)
 from tree_fairseq.nn.modalities import SYMBOLS, Side
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.tree_transformer.attention import INITIAL_ANCESTOR_BIAS

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.nn.tiny import PAD, random_tree, stack
-from tree_fairseq.nn.distances import leaf_distances, leaf_relations, leaves_covered, linear_distances, symbol_distances
+from tree_fairseq.nn.distance_bias import leaf_distances, leaf_relations, linear_distances, symbol_distances
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.tasks.reduced_trees import NodeArrays, collate_trees
 
@@ -65,7 +65,7 @@ def random_trees(
 @on_random_trees
 def test_distances_of_leaves_are_the_lengths_of_paths(lengths, seed, left_pad):
     trees, tokens = random_trees(lengths, seed, left_pad, num_labels=6)
-    got = leaf_distances(leaves_covered(batch_of(trees, tokens)), LIMIT)
+    got = leaf_distances(batch_of(trees, tokens).covers(), LIMIT)
     assert got.dtype == torch.int32 and got.shape == (len(lengths), tokens.size(1), tokens.size(1))
     for row, (tree, length) in enumerate(zip(trees, lengths)):
         first = int(tokens[row].ne(PAD).int().argmax())
@@ -82,7 +82,7 @@ def test_distances_of_leaves_are_the_lengths_of_paths(lengths, seed, left_pad):
 def test_ancestors_are_the_smallest_spans_around_two_leaves(lengths, seed, left_pad):
     trees, tokens = random_trees(lengths, seed, left_pad, num_labels=9)
     got = leaf_relations(("tree", "label", "height"), batch_of(trees, tokens), 3, PAD)
-    assert torch.equal(got["tree"], leaf_distances(leaves_covered(batch_of(trees, tokens)), 3))
+    assert torch.equal(got["tree"], leaf_distances(batch_of(trees, tokens).covers(), 3))
     for row, (tree, length) in enumerate(zip(trees, lengths)):
         first = int(tokens[row].ne(PAD).int().argmax())
         label = torch.full(got["label"].shape[1:], PAD)
@@ -131,7 +131,7 @@ def test_linear_distances():
 def test_a_batch_without_nodes_has_no_paths():
     tokens = torch.tensor([[5, 2]])
     batch = batch_of([random_tree(np.random.default_rng(0), 1, 6)], tokens)
-    assert leaf_distances(leaves_covered(batch), LIMIT).tolist() == [[[0, LIMIT], [LIMIT, 0]]]
+    assert leaf_distances(batch.covers(), LIMIT).tolist() == [[[0, LIMIT], [LIMIT, 0]]]
     found = leaf_relations(("label", "height"), batch, LIMIT, PAD)
     assert found["label"].tolist() == [[[PAD, PAD], [PAD, PAD]]] and found["height"].tolist() == [
         [[0, LIMIT], [LIMIT, 0]]

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from tree_fairseq.errors import CorruptFileError, DataFolderError, DiskFullError
-from tree_fairseq.parsing.cache import FILE_NAME, ParseCache
+from tree_fairseq.parsing.batches import FILE_NAME, ParseCache
 
 
 def opened(folder, parser="toy"):

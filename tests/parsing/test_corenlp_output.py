@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tree_fairseq.errors import InputError, TreeFormatError
-from tree_fairseq.parsing.corenlp_output import READERS, penn_unescape, read_corenlp, read_penn
+from tree_fairseq.parsing.corenlp_parser import READERS, penn_unescape, read_corenlp, read_penn
 from tree_fairseq.trees.bracket import write_forest
 
 # As CoreNLP 4 prints it with -outputFormat penn.

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sacremoses import MosesDetokenizer
 
 from tree_fairseq.errors import TreeFormatError
-from tree_fairseq.parsing.input_lines import read_bracketed, split_sentences, unescape_entities
+from tree_fairseq.parsing.line_parser import read_bracketed, split_sentences, unescape_entities
 from tree_fairseq.trees.bracket import write_forest
 from tree_fairseq.trees.tree import forest_leaves
 

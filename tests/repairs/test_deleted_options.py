@@ -8,7 +8,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from tree_fairseq.errors import CheckpointError
-from tree_fairseq.repairs.deleted_options import drop_deleted_options
+from tree_fairseq.repairs.checkpoint_loading import drop_deleted_options
 
 
 def state_of(model: dict, task: dict, criterion: dict, as_namespace: bool = False) -> dict:

@@ -12,7 +12,7 @@ from torch._utils import ExceptionWrapper
 from torch.multiprocessing.spawn import ProcessRaisedException
 
 from tree_fairseq.errors import CheckpointError, InputError, TreeFairseqError
-from tree_fairseq.support import error_reports
+from tree_fairseq.support import logs
 
 
 def raised(function, *arguments) -> BaseException:
@@ -22,15 +22,15 @@ def raised(function, *arguments) -> BaseException:
 
 
 def test_our_errors_and_those_about_files_are_their_messages():
-    assert error_reports.message_of(InputError("bad", path="a", line=2, hint="Mend it.")) == "a:2: bad. Mend it."
+    assert logs.message_of(InputError("bad", path="a", line=2, hint="Mend it.")) == "a:2: bad. Mend it."
     missing = raised(open, "no/such/file")
-    assert error_reports.message_of(missing) == str(missing) and "no/such/file" in str(missing)
-    assert error_reports.message_of(KeyboardInterrupt()) == "interrupted"
+    assert logs.message_of(missing) == str(missing) and "no/such/file" in str(missing)
+    assert logs.message_of(KeyboardInterrupt()) == "interrupted"
 
 
 @pytest.mark.parametrize("error", [KeyError("name"), RuntimeError("size mismatch"), ZeroDivisionError("division")])
 def test_faults_of_a_program_keep_their_traceback(error):
-    assert error_reports.message_of(error) is None
+    assert logs.message_of(error) is None
 
 
 def test_an_error_in_a_process_that_loads_data_is_its_message_alone():
@@ -41,7 +41,7 @@ def test_an_error_in_a_process_that_loads_data_is_its_message_alone():
         sent = ExceptionWrapper(sys.exc_info(), where="in DataLoader worker process 0")
     error = raised(sent.reraise)
     assert "Original Traceback" in str(error)
-    assert error_reports.message_of(error) == "train.en:3: a tree is not closed. Close it.\nThen go on."
+    assert logs.message_of(error) == "train.en:3: a tree is not closed. Close it.\nThen go on."
 
 
 def test_an_error_in_a_process_that_trains_is_its_message_alone():
@@ -53,42 +53,42 @@ def test_an_error_in_a_process_that_trains_is_its_message_alone():
         "tree_fairseq.errors.CheckpointError: c.pt cannot be read", "",
     )  # fmt: skip
     error = ProcessRaisedException("\n".join(lines), 1, 7)
-    assert error_reports.message_of(error) == "c.pt cannot be read"
-    assert error_reports.message_of(ProcessRaisedException("\n".join(lines[:4]), 1, 7)) is None
+    assert logs.message_of(error) == "c.pt cannot be read"
+    assert logs.message_of(ProcessRaisedException("\n".join(lines[:4]), 1, 7)) is None
 
 
 def test_what_fairseq_raises_itself_is_a_message_with_a_way_to_the_place():
     error = raised(checkpoint_utils.load_model_ensemble_and_task, ["a.pt"], None, None, True, "", 1, {})
-    assert error_reports.message_of(error) == str(error)  # an OSError about a file
+    assert logs.message_of(error) == str(error)  # an OSError about a file
     for function, arguments, kind in (
         (utils.get_activation_fn, ("nonsense",), RuntimeError),
         (checkpoint_utils.load_model_ensemble_and_task, (["a.pt"], None, None, True, "", 2, {}), AssertionError),
     ):
         error = raised(function, *arguments)
         assert isinstance(error, kind)
-        message = error_reports.message_of(error)
+        message = logs.message_of(error)
         assert message.startswith(str(error)) and "TREE_FAIRSEQ_TRACEBACK=1" in message
 
 
 def test_a_library_that_fairseq_misses_is_a_message(monkeypatch):
     monkeypatch.setitem(sys.modules, "fairscale.nn", None)
     error = raised(fully_sharded_data_parallel.fsdp_enable_wrap(None).__enter__)  # --ddp-backend fully_sharded
-    assert error_reports.message_of(error).startswith("Cannot find FullyShardedDataParallel. Please install fairscale")
+    assert logs.message_of(error).startswith("Cannot find FullyShardedDataParallel. Please install fairscale")
 
 
 def test_an_error_below_fairseq_is_no_message():
     def fail() -> None:
         raise ValueError("a fault of ours")
 
-    assert error_reports.message_of(raised(fail)) is None
+    assert logs.message_of(raised(fail)) is None
 
 
 @pytest.mark.parametrize("command", [True, False])
 @pytest.mark.parametrize("wanted", ["1", "0", ""])
 def test_the_hook_is_for_commands_unless_tracebacks_are_wanted(monkeypatch, capsys, command, wanted):
     shown = []
-    hook = error_reports.short_report(lambda *details: shown.append(details))
-    monkeypatch.setenv(error_reports.TRACEBACK, wanted)
+    hook = logs.short_report(lambda *details: shown.append(details))
+    monkeypatch.setenv(logs.TRACEBACK, wanted)
     monkeypatch.setattr(sys, "argv", ["/bin/fairseq-train" if command else "own_program.py"])
     error = CheckpointError("c.pt cannot be read")
     hook(CheckpointError, error, None)
@@ -103,17 +103,17 @@ def test_a_command_of_ours_prints_or_logs_the_message_and_raises_where_traceback
     monkeypatch, capsys, caplog
 ):
     error = TreeFairseqError("no trees")
-    assert error_reports.failed(error) == 1
+    assert logs.failed(error) == 1
     assert capsys.readouterr().err == "no trees\n"
-    assert error_reports.failed(error, logging.getLogger("tree_fairseq.commands.average")) == 1
+    assert logs.failed(error, logging.getLogger("tree_fairseq.commands.average")) == 1
     assert "no trees" in caplog.text
-    monkeypatch.setenv(error_reports.TRACEBACK, "1")
+    monkeypatch.setenv(logs.TRACEBACK, "1")
     with pytest.raises(TreeFairseqError, match="no trees"):
-        error_reports.failed(error)
+        logs.failed(error)
 
 
 def test_commands_of_fairseq_end_with_the_message_alone(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["/bin/fairseq-train"])
-    monkeypatch.delenv(error_reports.TRACEBACK, raising=False)
+    monkeypatch.delenv(logs.TRACEBACK, raising=False)
     sys.excepthook(CheckpointError, CheckpointError("c.pt cannot be read"), None)
     assert capsys.readouterr().err == "c.pt cannot be read\n"

@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_flatten
 from torch.utils.data import DataLoader
 
 from tests.training_steps.cases import CASES, Folders, Step
-from tree_fairseq.tasks.batch_buffer import BufferedBatch
+from tree_fairseq.tasks.pair_dataset import BufferedBatch
 
 ODD = torch.tensor([True, False, True])
 TWICE = torch.arange(6.0).view(2, 3)

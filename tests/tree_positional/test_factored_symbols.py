@@ -10,7 +10,7 @@ from tests.tree_positional.symbol_batches import ENCODINGS, EOS, PAD
 from tests.tree_positional.symbol_pairs import Pairs, task_side
 from tree_fairseq.data_bin.symbol_dictionary import SymbolTable
 from tree_fairseq.errors import InputError
-from tree_fairseq.tree_positional.factored_symbols import FactoredEmbedding, FactoredOutput
+from tree_fairseq.tree_positional.decoder import FactoredEmbedding, FactoredOutput
 from tree_fairseq.trees.symbols import NULL, SymbolEncoding
 
 ENCODING = SymbolEncoding(binarization="none")

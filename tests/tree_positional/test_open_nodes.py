@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tree_fairseq.data_bin.symbol_dictionary import SymbolTable
-from tree_fairseq.tree_positional.open_nodes import OpenNodes
+from tree_fairseq.tree_positional.hypotheses import OpenNodes
 from tree_fairseq.trees.symbols import BINARIZATIONS, NULL, TRAVERSALS, SymbolEncoding, parents_and_branches
 
 EOS, PAD = 0, 1

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from tests.nn.random_forests import collated, forests
 from tests.tree_transformer import direct_accumulation
-from tree_fairseq.nn.branches import BLOCK, MAX_LENGTHS, MAX_RANKS, Branches
-from tree_fairseq.nn.tree_batch import TreeBatch
+from tree_fairseq.nn.tree_batch import BLOCK, MAX_LENGTHS, MAX_RANKS, Branches, TreeBatch
 from tree_fairseq.tree_transformer.accumulation import (
     AccumulationConfig,
     HierarchicalAccumulation,

@@ -22,8 +22,7 @@ from tree_fairseq.classification.document_structure import DocumentSizes, pack
 from tree_fairseq.classification.targets import IGNORE, ClassNodes, class_targets, read_target
 from tree_fairseq.data_bin.tree_store import StoredTree
 from tree_fairseq.errors import LongSentenceError
-from tree_fairseq.tasks.batch_buffer import BufferedBatch
-from tree_fairseq.tasks.pair_dataset import CarriedInput, KeepsRemainder
+from tree_fairseq.tasks.pair_dataset import BufferedBatch, CarriedInput, KeepsRemainder
 from tree_fairseq.tasks.reduced_trees import NodeArrays, TreeReader, collate_trees
 from tree_fairseq.trees.spans import unary_chains
 

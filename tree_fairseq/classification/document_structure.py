@@ -14,9 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from tree_fairseq.nn.branches import Branches
-from tree_fairseq.nn.distances import leaf_relations
-from tree_fairseq.nn.tree_batch import TreeBatch
+from tree_fairseq.nn.distance_bias import leaf_relations
+from tree_fairseq.nn.tree_batch import Branches, TreeBatch
 from tree_fairseq.tree_transformer.tree_structure import TreeStructure
 
 
@@ -132,7 +131,7 @@ class DocumentStructure:
 def joined_rows(rows: dict[str, Tensor], leaves: Placement, limit: int, label_pad: int) -> dict[str, Tensor]:
     """Rows of sentences ``[R, N, N]``, by the table, laid out by documents of X leaves: ``[B, X, X]``.
 
-    Leaves of different rows are as if no tree had both (:func:`tree_fairseq.nn.distances.leaf_relations`).
+    Leaves of different rows are as if no tree had both (:func:`tree_fairseq.nn.distance_bias.leaf_relations`).
     Padding has any values.
     """
     num_rows = leaves.target.size(1)

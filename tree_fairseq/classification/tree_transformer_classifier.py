@@ -25,8 +25,14 @@ from tree_fairseq.classification.document_structure import (
     unpack,
 )
 from tree_fairseq.errors import InputError
-from tree_fairseq.nn.distance_bias import DistanceBiasConfig, bias_tables, flags_of_tables, give_rows, tree_tables
-from tree_fairseq.nn.distances import leaf_relations
+from tree_fairseq.nn.distance_bias import (
+    DistanceBiasConfig,
+    bias_tables,
+    flags_of_tables,
+    give_rows,
+    leaf_relations,
+    tree_tables,
+)
 from tree_fairseq.nn.extended_transformer import register_architectures
 from tree_fairseq.nn.shared_memory import join_heads, split_heads
 from tree_fairseq.nn.tree_batch import TreeBatch

@@ -40,7 +40,7 @@ from tree_fairseq.preprocessing.plan import Inputs, Split, splits_of, tree_sides
 from tree_fairseq.preprocessing.run import LEAVES, building, bytes_of_trees, encode_side
 from tree_fairseq.preprocessing.text_files import TextPlan
 from tree_fairseq.preprocessing.tree_files import TreeSide, make_label_dictionary, start_sides, write_side
-from tree_fairseq.support.error_reports import failed
+from tree_fairseq.support.logs import failed
 from tree_fairseq.trees.text import TextInput, inspect_text
 
 

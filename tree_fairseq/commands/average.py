@@ -19,8 +19,8 @@ import torch
 
 from tree_fairseq.errors import CheckpointError
 from tree_fairseq.repairs.checkpoint_loading import load_weights_only
-from tree_fairseq.support.error_reports import failed
 from tree_fairseq.support.files import atomic_file
+from tree_fairseq.support.logs import failed
 from tree_fairseq.support.progress import with_progress
 
 logger = logging.getLogger(__name__)

@@ -26,8 +26,8 @@ from tree_fairseq.explorer.document import Document
 from tree_fairseq.explorer.page import page_html, write_page
 from tree_fairseq.explorer.server import ExplorerServer
 from tree_fairseq.explorer.systems import System
-from tree_fairseq.support.error_reports import failed
 from tree_fairseq.support.files import write_json
+from tree_fairseq.support.logs import failed
 from tree_fairseq.trees.text import read_lines
 
 logger = logging.getLogger(__name__)

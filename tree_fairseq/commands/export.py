@@ -16,8 +16,8 @@ import tree_fairseq
 from tree_fairseq.data_bin.kinds import Export, ExportRequest, registered_kinds
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.errors import InputError, MissingTreesError, TreeFairseqError
-from tree_fairseq.support.error_reports import drop_output, failed
 from tree_fairseq.support.files import atomic_file
+from tree_fairseq.support.logs import drop_output, failed
 from tree_fairseq.support.progress import with_progress
 
 

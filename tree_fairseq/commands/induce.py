@@ -28,8 +28,8 @@ from tree_fairseq.drawing.phrase_map import draw_phrase_map
 from tree_fairseq.drawing.tree_pictures import tree_to_svg
 from tree_fairseq.errors import ScoringError, TreeFairseqError
 from tree_fairseq.scoring.bracket_f1 import compare, table
-from tree_fairseq.support.error_reports import failed
 from tree_fairseq.support.files import write_json
+from tree_fairseq.support.logs import failed
 from tree_fairseq.treeformer.induction import Inducer, attended_phrases
 from tree_fairseq.trees.bracket import read_forest, write_forest
 from tree_fairseq.trees.subwords import join_words

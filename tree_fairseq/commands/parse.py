@@ -26,7 +26,7 @@ from pathlib import Path
 
 from tree_fairseq.commands.tree_formats import FORMATS, TreeFormat, write_conllu
 from tree_fairseq.errors import ParserError, ParserUnavailableError, TreeFairseqError
-from tree_fairseq.parsing.corenlp_output import READERS
+from tree_fairseq.parsing.corenlp_parser import READERS
 from tree_fairseq.parsing.corpus import parse_corpus
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import add_parser_arguments, check_failures, options_from_arguments
@@ -38,7 +38,7 @@ from tree_fairseq.parsing.shards import (
     remove_parts,
     shards_of,
 )
-from tree_fairseq.support.error_reports import drop_output, failed
+from tree_fairseq.support.logs import drop_output, failed
 from tree_fairseq.support.processes import ProcessPool
 from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.text import decode_lines, read_lines

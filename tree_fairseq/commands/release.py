@@ -27,8 +27,8 @@ from torch import Tensor
 
 from tree_fairseq.errors import DataFolderError, InputError, TreeFairseqError
 from tree_fairseq.repairs.checkpoint_loading import NAMESPACE, RELEASE_FORMAT, RELEASED, load_weights_only
-from tree_fairseq.support.error_reports import failed
 from tree_fairseq.support.files import atomic_file, require_plain_file
+from tree_fairseq.support.logs import failed
 
 logger = logging.getLogger(__name__)
 

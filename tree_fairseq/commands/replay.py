@@ -29,8 +29,7 @@ from omegaconf import open_dict
 from tree_fairseq.errors import DataFolderError, TreeFairseqError
 from tree_fairseq.repairs.checkpoint_loading import load_weights_only
 from tree_fairseq.repairs.nonfinite_batches import CHECKPOINT, NonFiniteBatch
-from tree_fairseq.support.error_reports import failed
-from tree_fairseq.support.logs import log_to_standard_error
+from tree_fairseq.support.logs import failed, log_to_standard_error
 
 logger = logging.getLogger(__name__)
 

@@ -27,8 +27,8 @@ from tree_fairseq.commands.checkpoints import load_models, parse_flags
 from tree_fairseq.errors import InputError, TreeFairseqError
 from tree_fairseq.new_text.faulty_lines import read_buffers, read_with_care
 from tree_fairseq.new_text.translations import Sentence, Translator, stored_tree, typed_trees
-from tree_fairseq.support.error_reports import drop_output, failed
 from tree_fairseq.support.files import atomic_file
+from tree_fairseq.support.logs import drop_output, failed
 from tree_fairseq.support.options import flag_of, refuse_flags
 from tree_fairseq.support.progress import with_progress
 from tree_fairseq.tasks.pair_dataset import InputLines

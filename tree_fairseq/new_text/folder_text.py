@@ -17,7 +17,7 @@ from fairseq.tasks import FairseqTask
 
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.text_record import SideText, load_text_record
-from tree_fairseq.parsing.input_lines import unescape_entities
+from tree_fairseq.parsing.line_parser import unescape_entities
 from tree_fairseq.parsing.pieces import SubwordModel, join_line, load_subword_model, marks_of
 
 logger = logging.getLogger(__name__)

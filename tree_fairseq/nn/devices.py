@@ -1,4 +1,7 @@
-"""Work on a device: what it computes fast, no autocast, and padding on one side."""
+"""Work on a device: what it computes fast, no autocast, padding on one side, and no questions about padding.
+
+A host that asks a GPU for a value waits for it.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import platform
 
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 
 def has_fast_bfloat16() -> bool:
@@ -39,3 +43,42 @@ def padded_on_the_right(tokens: Tensor, pad: int) -> Tensor:
     """
     columns = torch.arange(tokens.size(1), device=tokens.device)
     return tokens.gather(1, (columns + first_tokens(tokens.ne(pad))) % max(tokens.size(1), 1))
+
+
+class _Yes:
+    """The answer of ``mask.any()``, as far as fairseq uses it."""
+
+    def __bool__(self) -> bool:
+        return True
+
+    def type_as(self, other: Tensor) -> Tensor:
+        return other.new_ones(())
+
+
+class _No:
+    """The answer of ``mask.all()``, as far as transformers uses it."""
+
+    def __bool__(self) -> bool:
+        return False
+
+
+class PaddingAssumed(TorchFunctionMode):
+    """Answers the question whether any element of a mask is true with yes, and whether all are with no.
+
+    fairseq's transformer asks whether a batch has padding, and those of the library transformers ask whether all is
+    visible, to leave out a mask that would hide nothing. Such a mask gives the same result as none. torch calls the
+    mode once for each function that Python calls, which takes about a microsecond.
+    """
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        if func in _ANSWERS and len(args) == 1 and not kwargs and args[0].dtype == torch.bool:
+            return _ANSWERS[func]
+        return func(*args, **(kwargs or {}))
+
+
+_ANSWERS = {Tensor.any: _Yes(), Tensor.all: _No()}
+
+
+def padding_assumed(tokens: Tensor) -> contextlib.AbstractContextManager:
+    """The mode for batches on a device, and nothing for those on the CPU, which knows its values."""
+    return contextlib.nullcontext() if tokens.device.type == "cpu" else PaddingAssumed()

@@ -69,7 +69,7 @@ def parse_corpus(
 
     Args:
         pool: processes that parse; by default this one does
-        cache: folder of a cache of sentences, which texts share (:class:`~tree_fairseq.parsing.cache.ParseCache`)
+        cache: folder of a cache of sentences, which texts share (:class:`~tree_fairseq.parsing.batches.ParseCache`)
 
     Raises:
         TooManyParseFailuresError: more sentences failed than ``options.max_parse_failures`` allows.

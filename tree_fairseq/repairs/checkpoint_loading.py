@@ -21,18 +21,22 @@ import tarfile
 import tempfile
 import warnings
 import zipfile
+from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Callable
 
 import numpy as np
 import torch
-from omegaconf import DictConfig, OmegaConf
+from fairseq.criterions import CRITERION_DATACLASS_REGISTRY
+from fairseq.models import MODEL_DATACLASS_REGISTRY
+from fairseq.tasks import TASK_DATACLASS_REGISTRY
+from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
 from tree_fairseq.errors import CheckpointError, TreeFairseqError
-from tree_fairseq.repairs.deleted_options import drop_deleted_options
 from tree_fairseq.support.files import require_plain_file
+from tree_fairseq.support.options import flag_of
 
 logger = logging.getLogger(__name__)
 
@@ -298,3 +302,59 @@ def _calls(text: str) -> bool:
         return False
     except (MemoryError, RecursionError):
         return True
+
+
+_LAST_COMMIT = "98237f9"
+# Options that changed what a model computes, and the values that are those of this version.
+_SWITCHED_OFF = {
+    "deletion": False,
+    "max_horizontal_positions": 100,
+    "max_vertical_positions": 50,
+    "signed_distance": False,
+    "treeformer_heads": 1,
+    "treeformer_layer_norm": False,
+    "treeformer_level_weights": False,
+    "treeformer_without_eos": False,
+}
+_RENAMED_CRITERIA = {"rdrop_cross_entropy": "label_smoothed_cross_entropy"}  # the same loss in validation
+_REGISTRIES = {
+    "model": MODEL_DATACLASS_REGISTRY,
+    "task": TASK_DATACLASS_REGISTRY,
+    "criterion": CRITERION_DATACLASS_REGISTRY,
+}
+
+
+def drop_deleted_options(state: dict[str, Any], path: object) -> None:
+    """Drops from a checkpoint the settings that this version does not know, and that fairseq would therefore refuse.
+
+    An option that was for training alone is dropped. An option that changes what a model computes is dropped where it
+    was off.
+
+    Args:
+        state: what fairseq loads from a checkpoint
+        path: of the checkpoint, for messages
+
+    Raises:
+        CheckpointError: the model computes something that this version cannot compute
+    """
+    cfg = state.get("cfg")
+    if cfg is None:
+        return
+    for name, registry in _REGISTRIES.items():
+        part = cfg.get(name)
+        _require_switched_off(vars(part) if isinstance(part, Namespace) else part or {}, path)
+        if isinstance(part, DictConfig):
+            with open_dict(part):
+                part._name = _RENAMED_CRITERIA.get(part.get("_name"), part.get("_name"))
+                config = registry.get(part._name)
+                for option in [] if config is None else set(part) - set(config.__dataclass_fields__):
+                    del part[option]
+
+
+def _require_switched_off(options: Mapping[str, Any], path: object) -> None:
+    for name, off in _SWITCHED_OFF.items():
+        if options.get(name, off) != off:
+            raise CheckpointError(
+                f"{path} was trained with {flag_of(name)}, which this version does not have; "
+                f"use the version of commit {_LAST_COMMIT}"
+            )

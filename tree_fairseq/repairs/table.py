@@ -186,7 +186,7 @@ REPAIRS = (
         versions="all versions of Python",
         remove_when="fairseq's commands catch errors and print their message",
         test="tests/support/test_error_reports.py::test_commands_of_fairseq_end_with_the_message_alone",
-        wrapper="support.error_reports:short_report",
+        wrapper="support.logs:short_report",
     ),
     # Trees
     Repair(

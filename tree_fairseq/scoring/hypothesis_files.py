@@ -32,9 +32,8 @@ from tree_fairseq.scoring.measures import (
 from tree_fairseq.scoring.outputs import detokenize, read_output_texts, read_reference_lines, read_references, read_text
 from tree_fairseq.scoring.predictions import ClassMeasure, NumberMeasure, read_class, read_number
 from tree_fairseq.scoring.significance import BOOTSTRAP, RANDOMIZATION, SAMPLES, Resampling
-from tree_fairseq.support.error_reports import failed
 from tree_fairseq.support.files import write_json
-from tree_fairseq.support.logs import log_to_standard_error
+from tree_fairseq.support.logs import failed, log_to_standard_error
 from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.notations import NOTATIONS, notation_named
 from tree_fairseq.trees.symbols import exact_matches, unordered_labels

@@ -24,9 +24,8 @@ from tree_fairseq.scoring.frame import COUNT, TestSet, score, tables
 from tree_fairseq.scoring.measures import Measure, OutcomeMeasure
 from tree_fairseq.scoring.outputs import read_text
 from tree_fairseq.scoring.significance import Resampling
-from tree_fairseq.support.error_reports import failed
 from tree_fairseq.support.files import file_sha256, read_json, write_json
-from tree_fairseq.support.logs import log_to_standard_error
+from tree_fairseq.support.logs import failed, log_to_standard_error
 
 logger = logging.getLogger(__name__)
 

@@ -13,8 +13,7 @@ from dataclasses import field
 from typing import Any
 
 from tree_fairseq.errors import InputError, TreeFairseqError
-from tree_fairseq.support.error_reports import failed
-from tree_fairseq.support.logs import log_to_standard_error
+from tree_fairseq.support.logs import failed, log_to_standard_error
 
 # Defaults of fairseq's and ours that switch an option off.
 _SWITCHED_OFF = (None, False, -1, "sequence")

@@ -12,7 +12,7 @@ from fairseq.data import Dictionary
 
 from tree_fairseq.data_bin.index_files import line_blocks
 from tree_fairseq.data_bin.tree_store import ChainLabels, StoredTree, TreeStore
-from tree_fairseq.nn.branches import Branches
+from tree_fairseq.nn.tree_batch import Branches
 from tree_fairseq.trees.spans import TreeSpans, reduce_spans, reduced_depth, unary_chains
 
 

@@ -20,9 +20,8 @@ from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tree_fairseq.errors import DictionaryMismatchError
-from tree_fairseq.nn.devices import has_fast_bfloat16
+from tree_fairseq.nn.devices import has_fast_bfloat16, padding_assumed
 from tree_fairseq.support.options import option
-from tree_fairseq.tasks.assumed_padding import padding_assumed
 
 logger = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from tree_fairseq.nn.tree_lstm import (
     by_branch,
     with_zero_gradients,
 )
-from tree_fairseq.tree_positional.open_nodes import OpenNodes
+from tree_fairseq.tree_positional.hypotheses import OpenNodes
 
 _LARGEST_SCORE = torch.finfo(torch.half).max
 

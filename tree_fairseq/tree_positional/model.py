@@ -17,8 +17,7 @@ from tree_fairseq.nn.extended_transformer import (
 )
 from tree_fairseq.nn.modalities import SEQUENCE, SYMBOLS, has_modalities, target_side
 from tree_fairseq.support.options import given_flags, option, refuse_flags
-from tree_fairseq.tree_positional.decoder import TreePositionalDecoder
-from tree_fairseq.tree_positional.factored_symbols import FactoredEmbedding, has_arities
+from tree_fairseq.tree_positional.decoder import FactoredEmbedding, TreePositionalDecoder, has_arities
 from tree_fairseq.tree_positional.positions import TreePositions, TreePositionsConfig, paths_of_batch
 
 

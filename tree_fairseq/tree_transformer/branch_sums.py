@@ -2,9 +2,9 @@
 
 Node i gets, for each leaf j below it, the share C_ij times the embeddings of all nodes on the branch from i to j. A
 list of all of these would grow with the cube of the length of a deep tree. The lists of
-:mod:`tree_fairseq.nn.branches` are shorter: a branch is listed to the end of a block of levels, and what lies below is
-listed once for all branches that reach it. The last embedding of a table, that of all greater ranks or heights, is not
-in the lists. It counts for all nodes of all branches, and the others count for how they differ from it.
+:class:`tree_fairseq.nn.tree_batch.Branches` are shorter: a branch is listed to the end of a block of levels, and what
+lies below is listed once for all branches that reach it. The last embedding of a table, that of all greater ranks or
+heights, is not in the lists. It counts for all nodes of all branches, and the others count for how they differ from it.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from tree_fairseq.nn.branches import BLOCK
-from tree_fairseq.nn.tree_batch import TreeBatch
+from tree_fairseq.nn.tree_batch import BLOCK, TreeBatch
 
 
 @dataclass(frozen=True)

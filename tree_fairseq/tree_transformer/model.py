@@ -9,8 +9,7 @@ from fairseq.models.transformer.transformer_legacy import transformer_vaswani_wm
 from torch import Tensor
 
 from tree_fairseq.errors import MissingTreesError
-from tree_fairseq.nn.distance_bias import DistanceBiasConfig, give_rows, tree_tables
-from tree_fairseq.nn.distances import leaf_relations
+from tree_fairseq.nn.distance_bias import DistanceBiasConfig, give_rows, leaf_relations, tree_tables
 from tree_fairseq.nn.encoders import EncoderType, register_encoder
 from tree_fairseq.nn.extended_transformer import ExtendedTransformer, register_architectures
 from tree_fairseq.nn.modalities import CONSTITUENCY

@@ -10,9 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from tree_fairseq.nn.branches import MAX_LENGTHS, MAX_RANKS
-from tree_fairseq.nn.distances import leaves_covered
-from tree_fairseq.nn.tree_batch import TreeBatch
+from tree_fairseq.nn.tree_batch import MAX_LENGTHS, MAX_RANKS, TreeBatch
 from tree_fairseq.tree_transformer.branch_sums import BranchSums
 
 
@@ -118,7 +116,7 @@ class TreeStructure:
             max_ranks, max_lengths: rows of the tables of hierarchical embeddings
             leaves_to_ancestors: under subtree masking, leaves attend to the nodes above them, too (not in the paper)
         """
-        covers = leaves_covered(batch)  # B x M x N
+        covers = batch.covers()  # B x M x N
         dominates = _dominates(batch)
         ancestors = covers.sum(1, keepdim=True, dtype=torch.int32)  # B x 1 x N
         path_length = ancestors - batch.depth.int()[..., None]  # B x M x N, l_ij where i covers j
