@@ -47,28 +47,19 @@ class Examples:
     def net_input(
         self, rows: list[int] | None = None, left_pad: bool = True, spare: int = 0, trees: bool = False
     ) -> dict:
-        """The arguments of a model, for some rows, with more padding than is needed."""
+        """The arguments of a model, for some rows; sources have some spare padding."""
         rows = list(range(len(self.sources))) if rows is None else rows
         sources = [self.sources[row] for row in rows]
         width = int((self.batch["labels"][rows] != PAD).sum(1).max())
         partial = {name: self.batch[name][rows][:, :width] for name in ("labels", "parents")}
-        fill = {"labels": PAD, "parents": -1}
         inputs = {
             "src_tokens": stack(sources, left_pad, width=max(map(len, sources)) + 1 + spare),
             "src_lengths": torch.tensor([len(source) + 1 for source in sources]),
-            "partial_tree": read_partial_trees(
-                {
-                    name: torch.nn.functional.pad(values, (0, spare), value=fill[name])
-                    for name, values in partial.items()
-                },
-                PAD,
-            ),
+            "partial_tree": read_partial_trees(partial, PAD),
         }
-        return (
-            {**inputs, "source_spans": collate_trees([self.source_trees[row] for row in rows], PAD)}
-            if trees
-            else inputs
-        )
+        if trees:
+            inputs["source_spans"] = collate_trees([self.source_trees[row] for row in rows], PAD)
+        return inputs
 
 
 def build_insertion(*flags: str, seed: int = 0):

@@ -110,7 +110,7 @@ class ChangedTrees(NamedTuple):
 
 
 def shapes_of(batch: dict[str, Tensor]) -> TreeShapes:
-    return TreeShapes.of_parents([np.array(parents) for parents in rows(batch)], batch["labels"].size(1))
+    return TreeShapes.of_parents([np.array(parents) for parents in rows(batch)])
 
 
 def _changed(batch: dict[str, Tensor], after: TreeShapes, sources: np.ndarray, new: Tensor) -> ChangedTrees:

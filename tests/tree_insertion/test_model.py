@@ -93,7 +93,8 @@ def test_the_memory_can_be_kept_and_its_rows_chosen(variant):
         for rows in ([0, 1, 2, 3, 4], [3], [4, 0, 0, 2]):
             kept = read_partial_trees({name: partial[name][rows] for name in ("labels", "parents")}, PAD)
             output = model.decode(memory.select(torch.tensor(rows)), kept)
-            torch.testing.assert_close(dense(output, {"partial_tree": kept}), expected[rows])
+            width = kept["labels"].size(1)
+            torch.testing.assert_close(dense(output, {"partial_tree": kept}), expected[rows][:, :width])
 
 
 @each_variant

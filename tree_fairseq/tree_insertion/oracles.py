@@ -30,11 +30,10 @@ class CentralityOracle:
 
     Closeness centrality (Equation 4) is highest for the node with the least sum of distances to the nodes of its
     region. Distances are those in the graph of the region, where neighbouring siblings are joined by an edge, as in the
-    paper's program: without these edges subtrees of a region would not be connected. With ``sibling_edges=False`` they
-    are distances in the target tree, as in the paper's text.
+    paper's program: without these edges subtrees of a region would not be connected.
     """
 
-    def __init__(self, target: TargetTree, sibling_edges: bool = True):
+    def __init__(self, target: TargetTree):
         self.target = target
         depths, ends = np.array(target.depths), np.array(target.ends)
         self.sizes = ends - np.arange(len(target))
@@ -43,16 +42,14 @@ class CentralityOracle:
         each = np.arange(len(target))[:, None]
         # [M, M]: the lowest common ancestor
         self.ancestors = paths[each, common]
-        self.inside = depths[:, None] + depths - 2 * common
-        self.outside = self.inside
-        if sibling_edges:
-            branches = np.array(target.ranks)[paths[each, common + 1]]
-            apart = np.abs(branches - branches.T)
-            # If one node is an ancestor of the other, their distance is the difference of their depths.
-            forked = (self.ancestors != each) & (self.ancestors != each.T)
-            self.inside = self.inside - (forked & (apart == 1))
-            # If the common ancestor is outside of the region, the path goes over all siblings between the branches.
-            self.outside = np.where(forked, depths[:, None] + depths - 2 * common - 2 + apart, self.inside)
+        branches = np.array(target.ranks)[paths[each, common + 1]]
+        apart = np.abs(branches - branches.T)
+        # If one node is an ancestor of the other, their distance is the difference of their depths.
+        forked = (self.ancestors != each) & (self.ancestors != each.T)
+        distances = depths[:, None] + depths - 2 * common
+        self.inside = distances - (forked & (apart == 1))
+        # If the common ancestor is outside of the region, the path goes over all siblings between the branches.
+        self.outside = np.where(forked, distances - 2 + apart, self.inside)
 
     def distance_sums(self, region: Region) -> tuple[np.ndarray, np.ndarray]:
         """Returns the nodes of a region, ascending, and the sum of each node's distances to all: 1 / centrality."""

@@ -14,7 +14,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import torch
@@ -26,8 +26,7 @@ from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
 
 logger = logging.getLogger(__name__)
 
-_FLOOR = -1e4
-"""The smallest log-probability of inserting nothing, so that scores are finite whatever models answer."""
+_FLOOR = -1e4  # the smallest log-probability of inserting nothing, which keeps scores finite
 
 Outputs = TypeVar("Outputs", bound="PartialOutputs")
 
@@ -42,6 +41,7 @@ class PartialOutputs:
         lengths: ``[R]`` int64, numbers of nodes or tokens
     """
 
+    kinds: ClassVar[int]  # of slots at each node or token
     labels: np.ndarray
     scores: np.ndarray
     lengths: np.ndarray
@@ -51,20 +51,15 @@ class PartialOutputs:
         """``[n]`` int64, the row of each node or token."""
         return np.repeat(np.arange(len(self.lengths)), self.lengths)
 
-    @functools.cached_property
-    def columns(self) -> np.ndarray:
-        """``[n]`` int64, the place of each node or token in its row."""
-        return np.arange(len(self.labels)) - (self.lengths.cumsum() - self.lengths)[self.rows]
-
     @property
     def slots(self) -> np.ndarray:
-        """``[Z]`` int64, the numbers of all slots among these outputs, in the order of models."""
+        """``[Z]`` int64, the numbers of all slots of these outputs, ascending."""
         raise NotImplementedError
 
     @property
     def slot_rows(self) -> np.ndarray:
         """``[Z]`` int64, the row of each slot."""
-        raise NotImplementedError
+        return self.rows[self.slots // self.kinds]
 
     def model_input(self, pad: int) -> Any:
         """Returns the outputs as models read them."""

@@ -95,11 +95,6 @@ class Sampling:
     seed: int = 1
     extra_steps: int | None = None
 
-    def generators(self, sources: Sequence[Sequence[int]]) -> list[np.random.Generator]:
-        """Returns a generator of random numbers for each trajectory of each of some sources."""
-        trials = range(self.samples)
-        return [np.random.default_rng([self.seed, trial, *source]) for source in sources for trial in trials]
-
 
 @dataclass(frozen=True)
 class _Kept:
@@ -148,7 +143,11 @@ class SampledInsertionGenerator(InsertionGenerator):
         # Padding is on one of the sides.
         pad = self.dictionary.pad()
         sources = [row[:length] if row[-1] == pad else row[-length:] for row, length in zip(tokens, lengths)]
-        self._generators = self.sampling.generators(sources)
+        self._generators = [
+            np.random.default_rng([self.sampling.seed, trial, *source])
+            for source in sources
+            for trial in range(self.samples)
+        ]
         self._last_steps = np.full(len(sources), np.inf)
         return [_Kept(memory) for memory in super()._encode(net_input)]
 

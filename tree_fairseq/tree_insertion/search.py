@@ -31,16 +31,13 @@ class PartialTrees(PartialOutputs):
         is_new: ``[n]`` bool, nodes that the last step inserted
     """
 
+    kinds = KINDS
     shapes: TreeShapes
     is_new: np.ndarray
 
     @property
     def slots(self) -> np.ndarray:
         return self.shapes.slots
-
-    @property
-    def slot_rows(self) -> np.ndarray:
-        return self.rows[self.slots // KINDS]
 
     def model_input(self, pad: int) -> dict[str, Tensor]:
         return partial_tree_input(self.shapes, self.labels, pad)

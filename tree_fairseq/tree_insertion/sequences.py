@@ -179,19 +179,18 @@ class LeftToRightGenerator(SequenceGenerator):
 class PartialSequences(PartialOutputs):
     """Partial sequences, each from BOS to EOS."""
 
+    kinds = 1
+
     @property
     def slots(self) -> np.ndarray:
         is_last = np.zeros(len(self.labels), bool)
         is_last[self.lengths.cumsum() - 1] = True
         return np.flatnonzero(~is_last)
 
-    @property
-    def slot_rows(self) -> np.ndarray:
-        return self.rows[self.slots]
-
     def model_input(self, pad: int) -> Tensor:
         tokens = np.full((len(self.lengths), int(self.lengths.max())), pad)
-        tokens[self.rows, self.columns] = self.labels
+        starts = self.lengths.cumsum() - self.lengths
+        tokens[self.rows, np.arange(len(self.labels)) - starts[self.rows]] = self.labels
         return torch.from_numpy(tokens)
 
     def select(self, rows: np.ndarray) -> PartialSequences:

@@ -59,11 +59,6 @@ class Trajectory:
         """T. Decoding takes one more step, which changes nothing."""
         return len(self.starts) - 2
 
-    def allowed(self, step: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The slots, candidates and ranks of all allowed insertions after some steps."""
-        here = slice(int(self.starts[step]), int(self.starts[step + 1]))
-        return self.slots[here], self.candidates[here], self.ranks[here]
-
     def partial_tree(self, labels: np.ndarray, parents: np.ndarray, step: int) -> PartialTree:
         """Returns the partial tree after some steps; ``labels`` ``[M]`` are dictionary ids of the target's nodes."""
         is_inserted = self.steps <= step
@@ -73,13 +68,13 @@ class Trajectory:
         while not is_inserted[nearest[1:]].all():
             nearest[1:] = np.where(is_inserted[nearest[1:]], nearest[1:], parents[nearest[1:]])
         places = np.cumsum(is_inserted) - 1
-        slots, candidates, ranks = self.allowed(step)
+        here = slice(int(self.starts[step]), int(self.starts[step + 1]))
         return PartialTree(
             labels[nodes].astype(np.int64),
             np.concatenate([[-1], places[nearest[1:]]]),
-            slots.astype(np.int64),
-            labels[candidates].astype(np.int64),
-            ranks.astype(np.int64),
+            self.slots[here].astype(np.int64),
+            labels[self.candidates[here]].astype(np.int64),
+            self.ranks[here].astype(np.int64),
         )
 
 

@@ -42,13 +42,11 @@ class TreeShapes:
         lengths: ``[R]`` int64, numbers of nodes
         depths: ``[n]`` int64, edges to the root
         ends: ``[n]`` int64, the index after the subtree of each node
-        min_width: least M of padded arrays
     """
 
     lengths: np.ndarray
     depths: np.ndarray
     ends: np.ndarray
-    min_width: int = 1
 
     @classmethod
     def of_roots(cls, count: int) -> TreeShapes:
@@ -56,7 +54,7 @@ class TreeShapes:
         return cls(np.ones(count, np.int64), np.zeros(count, np.int64), np.arange(1, count + 1))
 
     @classmethod
-    def of_parents(cls, trees: Sequence[np.ndarray], min_width: int = 1) -> TreeShapes:
+    def of_parents(cls, trees: Sequence[np.ndarray]) -> TreeShapes:
         """Makes the shapes of trees, each given by the parents ``[m]`` of its nodes in preorder, -1 for the root."""
         lengths = np.array([len(parents) for parents in trees], np.int64)
         parents = np.concatenate(trees) + np.repeat(np.cumsum(lengths) - lengths, lengths)
@@ -72,7 +70,7 @@ class TreeShapes:
             above = farther
         while (farther := last[last]).tobytes() != last.tobytes():
             last = farther
-        return cls(lengths, depths, last + 1, min_width)
+        return cls(lengths, depths, last + 1)
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -95,7 +93,7 @@ class TreeShapes:
     @functools.cached_property
     def width(self) -> int:
         """M."""
-        return max(int(self.lengths.max()), self.min_width)
+        return int(self.lengths.max())
 
     @functools.cached_property
     def places(self) -> np.ndarray:
@@ -231,11 +229,11 @@ def partial_tree_input(shapes: TreeShapes, labels: np.ndarray, pad: int) -> dict
 def read_partial_trees(trees: dict[str, Tensor], pad: int) -> dict[str, Tensor]:
     """Returns :func:`partial_tree_input` of ``labels`` and ``parents`` ``[B, M]``, on their device.
 
-    Labels are padded with ``pad`` on the right, maybe more than needed. Parents are places in the row, -1 for roots.
+    Labels are padded with ``pad`` on the right. Parents are places in the row, -1 for roots.
     """
     labels, parents = (trees[name].cpu().numpy() for name in ("labels", "parents"))
     lengths = (labels != pad).sum(1)
-    shapes = TreeShapes.of_parents([row[:length] for row, length in zip(parents, lengths.tolist())], labels.shape[1])
+    shapes = TreeShapes.of_parents([row[:length] for row, length in zip(parents, lengths.tolist())])
     made = partial_tree_input(shapes, labels[labels != pad], pad)
     return {name: values.to(trees["labels"].device) for name, values in made.items()}
 
