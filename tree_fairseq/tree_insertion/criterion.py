@@ -49,8 +49,8 @@ class SlotKlDivergence(FairseqCriterion):
     def reduce_metrics(cls, logging_outputs) -> None:
         """Logs ``loss`` (bits a sentence), ``slot_loss`` (bits a slot), and accuracies in percent.
 
-        A slot is right if its most likely label has the largest target probability; nothing is to be inserted in slots
-        of ``keep_accuracy``.
+        A slot is right if its most likely label has the largest target probability. ``keep_accuracy`` is over the slots
+        in which nothing may be inserted, ``insert_accuracy`` over the others.
         """
         total: Counter[str] = Counter()
         for output in logging_outputs:
@@ -73,13 +73,16 @@ class SlotKlDivergence(FairseqCriterion):
 
 
 def slot_divergence(slot: Tensor, logits: Tensor, target: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
-    """Computes the terms of the Kullback-Leibler divergence, and which of the target's labels are predicted.
+    """Computes the terms of the Kullback-Leibler divergence, and finds the labels that are predicted rightly.
 
-    ``slot`` ``[Z]`` int64 are the numbers of the slots, ascending, ``logits`` ``[Z, V]`` those of their labels;
-    ``target`` is that of :func:`tree_fairseq.tree_insertion.dataset.collate_slots`.
+    Args:
+        slot: ``[Z]`` int64, the ascending numbers of the slots
+        logits: ``[Z, V]``, of the labels for each slot
+        target: Q labels with their probabilities, see :func:`tree_fairseq.tree_insertion.dataset.collate_slots`
 
-    Returns ``[Q]`` float32 or float64, whose sum over a slot is its divergence; and ``[Q]`` bool, true for the most
-    likely label of a slot if no other label has a larger target probability: at most one a slot.
+    Returns:
+        - ``[Q]`` float32 or float64; the sum over the labels of a slot is its divergence
+        - ``[Q]`` bool, true for the most likely label of a slot if no other label has a larger target probability
     """
     if logits.dtype in (torch.float16, torch.bfloat16):
         logits = logits.float()

@@ -62,7 +62,7 @@ class TargetTreeDataset(PairDataset):
             self._epoch.fill_(epoch)
 
     def filter_indices_by_size(self, indices: np.ndarray, max_sizes: Any) -> tuple[np.ndarray, list[int]]:
-        """Returns the examples that are not too long, and the others; ``max_sizes`` are of words and labels."""
+        """Returns the examples that are not too long, and the others; ``max_sizes`` limit words and labels."""
         indices, ignored = super().filter_indices_by_size(indices, max_sizes)
         if self.is_too_long is None:
             return indices, ignored
@@ -90,7 +90,7 @@ class TargetTreeDataset(PairDataset):
         batch["target"] = data_utils.collate_tokens(targets, self.dictionary.pad())
 
     def sequence(self, example: dict) -> Tensor:
-        """The target of an example as labels and numbered brackets, ``[T]`` int64."""
+        """Returns the target of an example as labels and numbered brackets, ``[T]`` int64."""
         return self.sequences.numbered(self.dictionary.sequence(example["labels"], example["parents"]))
 
 
@@ -139,10 +139,9 @@ def spread(start: int, count: int, states: int) -> list[int]:
 
 
 def collate_states(batch: dict, drawn: Sequence[Sequence]) -> list:
-    """Returns the R partial trees or sequences of all sentences in one list, and says in the batch whose they are.
+    """Returns the R partial trees or sequences of all sentences in one list, and enters their sentences in the batch.
 
-    ``net_input["sentences"]`` ``[R]`` int64 are their sentences; absent if every sentence has one. ``partial_states``
-    is R.
+    ``net_input["sentences"]`` is ``[R]`` int64. It is absent if every sentence has one state. ``partial_states`` is R.
     """
     counts = [len(states) for states in drawn]
     batch["partial_states"] = sum(counts)

@@ -163,7 +163,7 @@ class InsertionDictionary(TreeDictionary):
 def build_insertion_dictionary(
     counts: Mapping[str, int], lines: int, *, threshold: int, nwords: int, padding_factor: int
 ) -> Dictionary:
-    """Builds the dictionary of labels, the root's first, from the counts of words in so many ``lines``."""
+    """Builds the dictionary of labels, the root's first, from the counts of words in a number of ``lines``."""
     labels = Dictionary()
     for word, count in sorted(counts.items()):
         labels.add_symbol(word, count)

@@ -115,7 +115,7 @@ class InsertionStore:
         return np.concatenate([np.zeros(0, np.int64), *blocks])[items]
 
     def _sequence_lengths(self, starts: np.ndarray) -> np.ndarray:
-        """The same of the different items that begin at these places, ``[items]`` int64."""
+        """Returns the labels and brackets of the items that begin at ``starts``, ``[items]`` int64."""
         nodes = self._values[starts].astype(np.int64)
         firsts = starts + _HEAD + self._values[starts + 1]
         items = np.repeat(np.arange(len(starts)), nodes)
@@ -204,10 +204,10 @@ class InsertionRecord(Section):
     """The targets of a folder.
 
     Attributes:
-        notation: in which targets, and the output, are written
+        notation: that of targets and of output
         numbered: whether the labels of token files are numbered
-        oracles: whose trajectories are stored, in this order
-        trajectories: how many trajectories of each oracle a tree has
+        oracles: those whose trajectories are stored, in this order
+        trajectories: number of trajectories of each oracle for a tree
         seed: of the choice between equally good nodes
     """
 

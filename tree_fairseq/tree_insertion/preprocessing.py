@@ -241,7 +241,7 @@ def preprocess_insertion(args: Namespace, stock_main: StockMain) -> None:
 
 
 def _new_record(args: Namespace) -> InsertionRecord:
-    """The record of what the arguments ask for, without splits."""
+    """Makes the record of a new folder, without splits."""
     return InsertionRecord(
         lang=args.target_lang,
         notation=args.target_notation,

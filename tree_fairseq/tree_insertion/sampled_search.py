@@ -87,7 +87,7 @@ class Sampling:
         samples: trajectories of each sentence; the first one has the best prediction in every slot
         temperature: of the draws; logits are divided by it
         seed: of the draws
-        extra_steps: how many steps the others may take after the first one is complete; None is no limit of its own
+        extra_steps: number of steps that the others may take after the first one is complete; None is no limit
     """
 
     samples: int
@@ -179,7 +179,7 @@ class SampledInsertionGenerator(InsertionGenerator):
         return scores.gather(1, labels.unsqueeze(1)).squeeze(1), labels
 
     def ends(self, is_whole: np.ndarray, sentences: np.ndarray, step: int) -> np.ndarray:
-        """Also ends the trajectories that need too many steps more than the first one of their sentence."""
+        """Adds the trajectories that need too many steps more than the first one of their sentence."""
         owners, trials = np.divmod(sentences, self.samples)
         if self.sampling.extra_steps is not None:
             self._last_steps[owners[is_whole & (trials == 0)]] = step + self.sampling.extra_steps
@@ -191,25 +191,20 @@ class SampledInsertionGenerator(InsertionGenerator):
         found = [self._different_trees(group) for group in groups]
         if self.scorer is None:
             return found
-        scorer = self.scorer
-        scored = [
-            (sentence, place, self.dictionary.renumbered(hypothesis["tokens"]))
+        whole = [
+            (sentence, hypothesis)
             for sentence, group in enumerate(found)
-            for place, hypothesis in enumerate(group)
-            if hypothesis["is_complete"] and scorer.reads(hypothesis["tokens"])
+            for hypothesis in group
+            if hypothesis["is_complete"] and self.scorer.reads(hypothesis["tokens"])
         ]
-        if scored:
-            sentences, places, trees = zip(*scored)
-            log_probs = scorer.score(net_input, torch.tensor(sentences), trees)
-            for sentence, place, log_prob in zip(sentences, places, log_probs.tolist()):
-                found[sentence][place]["score"] = log_prob
-        is_scored = {(sentence, place) for sentence, place, _ in scored}
-        for sentence, group in enumerate(found):
-            order = sorted(
-                range(len(group)), key=lambda place: ((sentence, place) not in is_scored, -group[place]["score"])
-            )
-            found[sentence] = [group[place] for place in order]
-        return found
+        if whole:
+            sentences, scored = zip(*whole)
+            trees = [self.dictionary.renumbered(hypothesis["tokens"]) for hypothesis in scored]
+            log_probs = self.scorer.score(net_input, torch.tensor(sentences), trees)
+            for hypothesis, log_prob in zip(scored, log_probs.tolist()):
+                hypothesis["score"] = log_prob
+        first = {id(hypothesis) for _, hypothesis in whole}
+        return [sorted(group, key=lambda each: (id(each) not in first, -each["score"])) for group in found]
 
     def _different_trees(self, hypotheses: list[dict]) -> list[dict]:
         """The best hypothesis of each tree, complete ones first, then by score."""

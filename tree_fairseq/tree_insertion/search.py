@@ -55,7 +55,7 @@ class PartialTrees(PartialOutputs):
 
 
 class InsertionGenerator(ParallelSearch):
-    """Generates one tree for each sentence of a batch; a hypothesis is always a tree, if only a partial one.
+    """Generates one tree for each sentence of a batch; a hypothesis is a tree, which may be partial.
 
     The hypotheses have, in addition to the entries of :meth:`ParallelSearch.generate`,
 

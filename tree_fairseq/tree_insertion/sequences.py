@@ -117,7 +117,7 @@ class SequenceInsertionTransformerModel(TreeSequenceModel):
 
     @classmethod
     def set_defaults(cls, args) -> None:
-        """Also learns positions, as the paper does."""
+        """Sets the options that are not given; the decoder learns its positions, as in the paper."""
         args.decoder_learned_pos = getattr(args, "decoder_learned_pos", True)
         super().set_defaults(args)
 

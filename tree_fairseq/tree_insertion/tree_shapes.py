@@ -193,7 +193,7 @@ class TreeShapes:
 ROLES = 5
 AS_ANCESTOR, AS_DESCENDANT, AS_PARENT, AS_LEFT, AS_RIGHT = range(ROLES)
 NO_NEIGHBOUR = AS_DESCENDANT
-"""Stands for a missing neighbour of a slot: the first root, which is nobody's descendant, in that role."""
+"""Stands for a missing neighbour of a slot: the first root as a descendant, a role that no root has."""
 OPENING, CLOSING = 1, 2
 
 
