@@ -57,11 +57,9 @@ def allowed_sets(target: TargetTree, used: Sequence[bool]) -> AllowedSets:
         used: [M] which nodes the partial tree has; it must have the root
 
     Raises:
-        ValueError: no insertions lead from the partial tree to the target: the root is missing, or two of three
-            siblings have a parent of their own in the target
+        ValueError: no insertions lead from the partial tree to the target, as two of three siblings have a parent of
+            their own there
     """
-    if len(used) != len(target) or not used[0]:
-        raise ValueError(f"{len(used)} marks, or none for the root, describe no partial tree of {len(target)} nodes")
     places: dict[int, int] = {}
     parents: list[int] = []
     children: list[list[int]] = []

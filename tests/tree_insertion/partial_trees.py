@@ -33,15 +33,12 @@ def insert(parents: np.ndarray, slots: Sequence[int]) -> tuple[np.ndarray, np.nd
     """Inserts one node in each of the different slots ``[m]`` of a tree with ``parents`` ``[M]``, all in one step.
 
     A node in the descendant slot of u takes over the children of u, and also the nodes that the same step inserts
-    between them. Raises ValueError if a slot occurs twice, or the tree has no such slot.
+    between them.
 
     Returns sources ``[M + m]`` int64: for each node of the new tree its index in the old tree, or M + i if the step
     inserts it in the i-th slot; and parents ``[M + m]`` int64 of the new tree.
     """
     count = len(parents)
-    existing = np.flatnonzero(slot_mask(parents))
-    if len(set(slots)) != len(slots) or not np.isin(slots, existing).all():
-        raise ValueError(f"{list(slots)} are not different slots of a tree of {count} nodes")
     inserted = {slot: count + number for number, slot in enumerate(slots)}
     children = _children_after(parents.tolist(), inserted)
     sources, new_parents = [], []

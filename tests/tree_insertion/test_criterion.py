@@ -80,14 +80,6 @@ def test_any_of_the_best_labels_is_right():
         assert slot_divergence(slot, logits, target)[1].tolist() == [bool(right) for right in rights]
 
 
-def test_half_precision_is_summed_in_full():
-    sample, slot = random_batch(2)
-    logits = torch.randn(len(slot), len(DICTIONARY)).bfloat16()
-    divergence, _ = slot_divergence(slot, logits, sample["slot_target"])
-    torch.testing.assert_close(divergence, slot_divergence(slot, logits.float(), sample["slot_target"])[0])
-    assert divergence.dtype == torch.float32
-
-
 def test_a_probability_that_a_half_cannot_represent_adds_nothing():
     """fairseq's trainer makes the targets of ``--fp16`` halves: the last ranks have probability 0 there."""
     sample, slot = random_batch(1, distribution=TargetDistribution("rank", 0.05))

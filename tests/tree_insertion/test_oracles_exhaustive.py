@@ -247,9 +247,3 @@ def test_insertions_into_all_slots(size):
                     (str(slot // KINDS + 1), slot % KINDS): str(size + place + 1) for place, slot in enumerate(chosen)
                 }
                 assert tree_from_preorder(labels, counts) == step(tree, named)
-
-
-@pytest.mark.parametrize("slots", [[1], [3], [4 + ANCESTOR], [4 + FIRST_CHILD], [0, 0], [8], [-1]])
-def test_slots_that_are_not_there_are_refused(slots):
-    with pytest.raises(ValueError, match="are not different slots of a tree of 2 nodes"):
-        insert(np.array([-1, 0]), slots)

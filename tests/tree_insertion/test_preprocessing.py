@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
 from fairseq.data import Dictionary
 from fairseq_cli import preprocess as stock_preprocess
@@ -17,7 +14,7 @@ from tests.end_to_end.tiny_programs import write_corpus
 from tree_fairseq.commands import export
 from tree_fairseq.commands.check import check_folder
 from tree_fairseq.data_bin.kinds import ExportRequest
-from tree_fairseq.data_bin.manifest import MANIFEST_NAME, Manifest
+from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.token_files import load_dictionary, token_words
 from tree_fairseq.errors import DataFolderError, DictionaryMismatchError, DiskFullError, InputError
 from tree_fairseq.support import files
@@ -28,6 +25,7 @@ from tree_fairseq.tree_insertion.target import ROOT_LABEL, TargetTree
 from tree_fairseq.trees.notations import notation_named
 
 SPLITS = ("train", "valid", "test")
+LANGUAGES = ("-s", "nl", "-t", "lf")
 
 
 @pytest.fixture(scope="module")
@@ -42,19 +40,7 @@ def folder(corpus, tmp_path_factory):
 
 def preprocess(corpus: Path, destination: Path, *arguments, splits=SPLITS) -> Path:
     prefixes = [text for split in splits for text in (f"--{split}pref", corpus / split)]
-    run(
-        "preprocess",
-        "--task",
-        "tree_insertion",
-        "-s",
-        "nl",
-        "-t",
-        "lf",
-        *prefixes,
-        "--destdir",
-        destination,
-        *arguments,
-    )
+    run("preprocess", "--task", "tree_insertion", *LANGUAGES, *prefixes, "--destdir", destination, *arguments)
     return destination
 
 
@@ -160,20 +146,8 @@ def test_a_split_can_be_added_later_and_made_again(corpus, folder, tmp_path):
 def test_text_written_over_a_split_takes_its_trajectories_away(corpus, tmp_path):
     data = preprocess(corpus, tmp_path / "bin")
     dictionaries = ("--srcdict", data / "dict.nl.txt", "--tgtdict", data / "dict.lf.txt")
-    output = run(
-        "preprocess",
-        "-s",
-        "nl",
-        "-t",
-        "lf",
-        "--testpref",
-        corpus / "test",
-        "--destdir",
-        data,
-        *dictionaries,
-        "--tree-parser",
-        "right-branching",
-    )
+    flags = ("--tree-parser", "right-branching", "--destdir", data, *dictionaries)
+    output = run("preprocess", *LANGUAGES, "--testpref", corpus / "test", *flags)
     assert "the old ones are forgotten" in output
     assert set(Manifest.load(data).section(InsertionRecord).splits) == {"train", "valid"}
 
@@ -264,50 +238,4 @@ def test_arguments_that_do_not_go_together(corpus, tmp_path, arguments, message)
 
 def test_flags_of_insertions_need_the_task(corpus, tmp_path):
     with pytest.raises(InputError, match="--numbered-labels goes with --task tree_insertion only"):
-        run(
-            "preprocess",
-            "-s",
-            "nl",
-            "-t",
-            "lf",
-            "--trainpref",
-            corpus / "train",
-            "--destdir",
-            tmp_path / "bin",
-            "--numbered-labels",
-            "no",
-        )
-
-
-def test_other_folders_do_not_mention_insertions(corpus, tmp_path):
-    run(
-        "preprocess",
-        "-s",
-        "nl",
-        "-t",
-        "lf",
-        "--trainpref",
-        corpus / "train",
-        "--destdir",
-        tmp_path / "bin",
-        "--tree-parser",
-        "right-branching",
-    )
-    assert "insertion" not in json.loads((tmp_path / "bin" / MANIFEST_NAME).read_text())
-
-
-def damaged_copy(folder: Path, destination: Path, name: str, change) -> Path:
-    destination.mkdir()
-    for path in folder.iterdir():
-        if path.is_file():
-            os.link(path, destination / path.name)
-    content = np.fromfile(folder / name, np.int32)
-    change(content)
-    (destination / name).unlink()
-    content.tofile(destination / name)
-    # As in a folder of an earlier version: checksums of blocks would find the damage before its line is read.
-    manifest = json.loads((destination / "tree.json").read_text(encoding="utf-8"))
-    del manifest["checksums"]
-    (destination / "tree.json").unlink()
-    (destination / "tree.json").write_text(json.dumps(manifest), encoding="utf-8")
-    return destination
+        run("preprocess", *LANGUAGES, "--destdir", tmp_path / "bin", "--numbered-labels", "no")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 import torch
 from hypothesis import given, settings
 
 from tests.tree_insertion.partial_trees import PAD, batches, path_to_root, random_batch, rows, shapes_of, siblings
-from tree_fairseq.nn.shared_memory import FAST_ROW, PackedRows
+from tree_fairseq.nn.shared_memory import PackedRows
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.tree_insertion import relations as relations_module
 from tree_fairseq.tree_insertion.relations import (
@@ -142,21 +140,6 @@ def test_the_papers_example():
     assert pair["BB"] == [UP, DOWN, ACROSS]
 
 
-def test_rows_of_different_relations_are_different():
-    ranges = [
-        (NOTHING, NOTHING),
-        (UP, UP + STEPS - 1),
-        (DOWN, DOWN + STEPS - 1),
-        (ACROSS - STEPS + 1, ACROSS + STEPS - 1),
-    ]
-    ranges += [(CHILD, CHILD + STEPS - 1), (CHILD_OF, CHILD_OF + STEPS - 1)]
-    taken = [row for first, last in ranges for row in range(first, last + 1)]
-    assert sorted(taken) == list(range(len(taken)))
-    everything, ways = TreeRelations(8), TreeRelations(8, child_relations=False)
-    assert len(everything.keys) == len(taken) - 1
-    assert len(ways.keys) == len(taken) - 1 - 2 * STEPS
-
-
 def looked_up(relations, batch):
     """The relations of a batch as attention reads them."""
     is_node = batch["labels"] != PAD
@@ -171,32 +154,6 @@ def attended(attention, relations, states, batch) -> torch.Tensor:
     found, weights = attention(packed, packed, packed, key_padding_mask=known)
     assert weights is None
     return known.nodes.pad(found.squeeze(1)).transpose(0, 1)
-
-
-def test_nothing_is_zero_and_stays_so():
-    relations = TreeRelations(4).double()
-    batch = {"labels": torch.full((1, 2), 5), "parents": torch.tensor([[-1, 0]])}  # a root and its child
-    made = looked_up(relations, batch)
-    child, parent = made.numbers[0, 0, 0, 1], made.numbers[0, 0, 1, 0]
-    for table, own in ((made.keys, relations.keys), (made.values, relations.values)):
-        assert not table[0].any()
-        assert torch.equal(table[child], own[CHILD - 1]) and torch.equal(table[parent], own[CHILD_OF - 1])
-    assert not torch.equal(relations.keys, relations.values)
-
-
-@pytest.mark.parametrize("sizes", [[9, 5, 1], [20, 3], [4]])
-def test_decoding_computes_what_training_does(sizes):
-    """Without training, projections are merged, short rows are widened, and rows are padded with their own nodes."""
-    attention, relations = build()
-    batch = random_batch(2, sizes)
-    states = torch.randn(max(sizes), len(sizes), WIDTH, dtype=torch.float64)
-    expected = attended(attention, relations, states, batch)
-    with torch.no_grad():
-        known = replace(looked_up(relations.eval(), batch), projection=attention.merged())
-        assert known.numbers.size(3) == max(FAST_ROW, *sizes)
-        packed = known.nodes.pack(states.transpose(0, 1)).unsqueeze(1)
-        found, _ = attention(packed, packed, packed, key_padding_mask=known)
-    torch.testing.assert_close(found.squeeze(1), known.nodes.pack(expected.transpose(0, 1)).detach())
 
 
 WIDTH, HEADS = 12, 3
@@ -282,15 +239,3 @@ def test_dropout_is_of_weights():
     torch.testing.assert_close(still, attended(attention, relations, states, batch), rtol=0, atol=0)
     attention.train()
     assert not torch.allclose(still, attended(attention, relations, states, batch))
-
-
-def test_half_precision_is_close():
-    attention, relations = build()
-    batch = random_batch(2, [9, 5, 1])
-    states = torch.randn(9, 3, WIDTH, dtype=torch.float64)
-    exact = attended(attention, relations, states, batch)
-    attention, relations, states = attention.float(), relations.float(), states.float()
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        rough = attended(attention, relations, states, batch)
-    assert rough.dtype == torch.bfloat16
-    torch.testing.assert_close(rough.double(), exact, rtol=0.1, atol=0.05)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import logging
 
-import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from tests.tree_insertion.insertion_pairs import LABELS as LABEL_COUNT
 from tests.tree_insertion.insertion_pairs import Examples, build_insertion
-from tests.tree_insertion.partial_trees import slot_mask
 from tests.tree_insertion.slot_batches import DICTIONARY, label_dictionary
 from tests.tree_insertion.slot_tables import SlotTable, decode_alone
 from tests.tree_positional.table_models import batch
@@ -70,23 +68,6 @@ def test_a_batch_is_its_sentences_one_by_one(name, limits):
     assert len(differing) > 1 or limits.steps == 3, (
         "all sentences finish together: nothing is tested of rows that leave"
     )
-
-
-@pytest.mark.parametrize("name", ENSEMBLES)
-def test_every_step_of_every_sentence_is_a_tree(name):
-    models = ENSEMBLES[name]
-    for (hypothesis,) in InsertionGenerator(models, DICTIONARY, keep_steps=True).generate(models, batch(SOURCES)):
-        for step in hypothesis["trace"]:
-            assert step.labels[0] == DICTIONARY.root and step.parents[0] == -1
-            path = []
-            for node, parent in enumerate(step.parents):
-                while path and path[-1] != parent:
-                    path.pop()
-                assert path or node == 0, "not in preorder"
-                path.append(node)
-            assert set(step.labels[1:]) <= set(DICTIONARY.label_ids.tolist())
-            slot_mask(np.array(step.parents))
-        assert not any(step.is_new[0] for step in hypothesis["trace"])
 
 
 def test_steps_mark_new_nodes():

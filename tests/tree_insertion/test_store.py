@@ -69,11 +69,6 @@ def test_a_pickled_store_opens_its_files_again(tmp_path):
     assert again[0].parents.tolist() == store[0].parents.tolist() == [-1, 0, 1]
 
 
-def test_a_store_without_lines(tmp_path):
-    store = write(tmp_path / "x")
-    assert len(store) == 0 and store.counts[0].tolist() == []
-
-
 def test_lines_and_trajectories_that_do_not_exist(tmp_path):
     store = write(tmp_path / "x", Tree("x"))
     for index in (-1, 1):

@@ -10,9 +10,8 @@ import pytest
 import torch
 from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
-from fairseq.models import BaseFairseqModel
-from torch import nn
 
+from tests.end_to_end.commands import run
 from tests.end_to_end.tiny_programs import write_corpus
 from tests.nn.tiny import arguments, stock_flags
 from tests.tree_insertion.test_preprocessing import lines_of, preprocess
@@ -132,56 +131,6 @@ def test_new_text_without_trees(folder):
     assert task.source_forests(["show rivers"], lambda line: line) == [()]
 
 
-class _Bag(BaseFairseqModel):
-    """Answers every slot by the labels of the tree and the words of the source, without order."""
-
-    def __init__(self, task: TreeInsertionTask):
-        super().__init__()
-        self.pad = task.target_dictionary.pad()
-        self.words = nn.Embedding(len(task.source_dictionary), 32, task.source_dictionary.pad())
-        self.labels = nn.Embedding(len(task.target_dictionary), 32, self.pad)
-        self.kinds = nn.Linear(96, 4 * 32)
-        self.output = nn.Linear(32, len(task.target_dictionary))
-
-    def forward(self, src_tokens, src_lengths, partial_tree, source_lengths=None):
-        nodes = self.labels(partial_tree["labels"])  # B x N x D
-        context = torch.cat([self.words(src_tokens).sum(1), nodes.sum(1)], -1)[:, None].expand(-1, nodes.shape[1], -1)
-        states = torch.tanh(self.kinds(torch.cat([nodes, context], -1))).view(*nodes.shape[:2], 4, -1)
-        slots = partial_tree["slots"]
-        return {"slot": slots, "logits": self.output(states.flatten(0, 2)[slots])}
-
-
-def loss_of(model: nn.Module, batch: dict) -> torch.Tensor:
-    """Cross-entropy of the shares, a sentence."""
-    output, target = model(**batch["net_input"]), batch["slot_target"]
-    rows = torch.searchsorted(output["slot"], target["slot"])
-    logs = output["logits"].log_softmax(-1)[rows, target["label"]]
-    return -(target["probability"] * logs).sum() / batch["nsentences"]
-
-
-def test_steps_of_training_lower_the_loss(folder):
-    torch.manual_seed(0)
-    task = task_of(folder)
-    model = _Bag(task)
-    optimizer = torch.optim.Adam(model.parameters(), 0.02)
-    # A criterion as fairseq calls it, and an optimizer with its way of going backward.
-    criterion = lambda model, sample: (loss_of(model, sample), sample["nsentences"], {})
-    optimizer.backward = lambda loss: loss.backward()
-    valid = batches(task, "valid")
-
-    def validation() -> float:
-        with torch.no_grad():
-            return float(sum(loss_of(model, batch) for batch in valid))
-
-    before = validation()
-    for epoch in range(1, 9):
-        for batch in batches(task, "train", epoch):
-            optimizer.zero_grad()
-            task.train_step(batch, model, criterion, optimizer, epoch)
-            optimizer.step()
-    assert validation() < 0.5 * before
-
-
 @pytest.mark.parametrize(
     "options, error, message",
     [
@@ -238,24 +187,9 @@ def test_folders_after_each_other_have_the_same_labels(corpus, folder, tmp_path)
 
 def test_parts_of_a_split_are_joined(corpus, tmp_path):
     prefixes = f"{corpus / 'valid'},{corpus / 'test'}"
-    from tests.end_to_end.commands import run
-
     data = tmp_path / "bin"
-    run(
-        "preprocess",
-        "--task",
-        "tree_insertion",
-        "-s",
-        "nl",
-        "-t",
-        "lf",
-        "--trainpref",
-        corpus / "train",
-        "--validpref",
-        prefixes,
-        "--destdir",
-        data,
-    )
+    splits = ("--trainpref", corpus / "train", "--validpref", prefixes)
+    run("preprocess", "--task", "tree_insertion", "-s", "nl", "-t", "lf", *splits, "--destdir", data)
     task = task_of(data, upsample_primary=2)
     task.load_dataset("valid", combine=True)
     joined, lines = task.dataset("valid"), 2 * lines_of(corpus, "valid") + lines_of(corpus, "test")

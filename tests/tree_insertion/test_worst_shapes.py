@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from tests.tree_insertion.partial_trees import slot_mask
-from tree_fairseq.tree_insertion.relations import ACROSS, CHILD, CHILD_OF, DOWN, STEPS, UP, pair_relations
 from tree_fairseq.tree_insertion.target import KINDS
 from tree_fairseq.tree_insertion.tree_shapes import TreeShapes, partial_tree_input
 
@@ -53,18 +52,6 @@ def test_structure_of_large_trees(shape):
     grown, sources = shapes.inserted(shapes.slots)
     assert sources[sources < NODES].tolist() == list(range(NODES))
     assert len(grown.depths) == NODES + len(shapes.slots) and (grown.depths[sources < NODES] >= depths).all()
-
-
-def test_relations_of_a_long_chain_and_of_a_wide_star():
-    most = STEPS - 1
-    found = (pair_relations(TreeShapes.of_parents([SHAPES[name](NODES)])) for name in ("chain", "star"))
-    chain, star = (np.moveaxis(rows[numbers], 3, 0) for numbers, rows in found)
-    assert chain[:, 0, 100, 900].tolist() == [UP, DOWN + most, ACROSS]
-    assert chain[:, 0, 900, 100].tolist() == [UP + most, DOWN, ACROSS]
-    assert chain[:, 0, 500, 503].tolist() == [UP, DOWN + 3, ACROSS]
-    assert star[:, 0, 10, 15].tolist() == [UP, DOWN, ACROSS + 5]
-    assert star[:, 0, 900, 10].tolist() == [UP, DOWN, ACROSS - most]
-    assert (star[0, 0, 0, 4], star[0, 0, 999, 0]) == (CHILD + 3, CHILD_OF + most)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
