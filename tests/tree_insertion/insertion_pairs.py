@@ -20,7 +20,7 @@ LABELS = 9
 
 
 def insertion_task(words: int = 20) -> SimpleNamespace:
-    """What a model asks its task for."""
+    """A task with the attributes that a model reads."""
     return SimpleNamespace(
         source_dictionary=dictionary(*(f"s{k}" for k in range(words))),
         target_dictionary=label_dictionary(*(f"t{k}" for k in range(LABELS))),

@@ -75,7 +75,7 @@ def _children_after(parents: list[int], inserted: dict[int, int]) -> list[list[i
 
 
 def random_parents(generator: np.random.Generator, count: int) -> np.ndarray:
-    """Parents of a random tree of so many nodes in preorder: each node comes under one on the way to the last."""
+    """Parents of a random tree of ``count`` nodes in preorder: the parent is the node before, or an ancestor of it."""
     parents, path = [-1], [0]
     for node in range(1, count):
         del path[int(generator.integers(1, len(path) + 1)) :]

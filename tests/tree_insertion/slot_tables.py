@@ -66,7 +66,7 @@ class SlotTable(nn.Module):
 
 @dataclass
 class Decoded:
-    """What came out of decoding one sentence."""
+    """The result of decoding one sentence."""
 
     labels: list[int]
     parents: list[int]

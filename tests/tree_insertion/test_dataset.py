@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.strategies import symbol_trees
-from tests.tree_insertion.partial_trees import insert, slot_mask
+from tests.tree_insertion.partial_trees import slot_mask
 from tests.tree_insertion.slot_batches import tree_slots
 from tests.tree_insertion.test_dictionary import dictionary_of, ids_of, parents_of
 from tests.tree_insertion.test_trajectories import some_state
@@ -30,7 +30,7 @@ from tree_fairseq.tree_insertion.dataset import (
 )
 from tree_fairseq.tree_insertion.folder import InsertionStore
 from tree_fairseq.tree_insertion.preprocessing import EncodedTree, TrajectorySampler, write_stores
-from tree_fairseq.tree_insertion.target import KINDS, TargetTree
+from tree_fairseq.tree_insertion.target import KINDS
 from tree_fairseq.tree_insertion.trajectories import PartialTree
 from tree_fairseq.trees.notations import notation_named
 
@@ -108,19 +108,6 @@ def test_a_batch_holds_partial_trees_and_whole_ones(stored, dictionary):
         assert dictionary.string(batch["target"][row]) == LINES[index]
     assert batch["ntokens"] == slots == len(batch["slot_target"]["slot"].unique())
     assert batch["nsentences"] == len(TREES)
-
-
-def test_following_the_best_answers_leads_to_the_target(stored, dictionary):
-    """From any state: what is most probable in each slot is inserted until all slots are to be kept."""
-    data = data_of(stored, dictionary)
-    for epoch in range(1, 30):
-        data.set_epoch(epoch)
-        for index, tree in enumerate(TREES):
-            state = data[index]["partial_trees"][0]
-            target = TargetTree.of(tree)
-            best = state.ranks == 0
-            _, parents = insert(state.parents, state.slots[best].tolist())
-            assert len(parents) <= len(target) and (len(state.slots) > 0) == (len(state.labels) < len(target))
 
 
 def test_every_state_of_every_trajectory_is_drawn_equally_often(stored, dictionary):
@@ -239,17 +226,6 @@ def test_iterators_draw_anew_in_every_epoch_and_resume(stored, dictionary, worke
     resumed.load_state_dict(saved)
     [rest] = list(resumed.next_epoch_itr(shuffle=False))
     assert states(rest) == {index: found[index] for index in batches[1]}
-
-
-def test_the_optimal_insertions_are_equally_probable(tmp_path, dictionary):
-    stored = stored_in(tmp_path / "all", dictionary, ("centrality", "exact"), 1)
-    data = data_of(stored, dictionary, first=1, count=1, distribution=TargetDistribution("optimal"))
-    for epoch in range(1, 10):
-        data.set_epoch(epoch)
-        target = data.collater([data[3]])["slot_target"]
-        for slot in target["slot"].unique():
-            shares = target["probability"][target["slot"] == slot]
-            assert torch.allclose(shares, torch.full_like(shares, 1 / len(shares)))
 
 
 def test_unknown_targets_and_padding_of_buckets(stored, dictionary):

@@ -181,7 +181,7 @@ LABELS = dictionary_of(notation_named("bracket").read("( f ( g a b ) c )"))
 
 
 def numbered_one_by_one(tokens: list[int], dictionary: SequenceDictionary) -> list[int]:
-    """The same, counting."""
+    """Numbers brackets token by token."""
     counts, result = {dictionary.open: 0, dictionary.close: 0}, []
     for token in tokens:
         if token in counts:

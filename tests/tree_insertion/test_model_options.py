@@ -47,12 +47,6 @@ def test_flags_of_fairseqs_transformer(flags):
     output["logits"].sum().backward()
 
 
-def test_embeddings_are_shared_where_asked():
-    own, shared = build_insertion(), build_insertion("--share-decoder-input-output-embed")
-    assert own.decoder.output_projection.weight is not own.decoder.embed_tokens.weight
-    assert shared.decoder.output_projection.weight is shared.decoder.embed_tokens.weight
-
-
 @pytest.mark.parametrize(
     "flags, message",
     [

@@ -94,13 +94,6 @@ def test_lengths_are_drawn_uniformly_and_then_which_tokens():
     assert sampler.sample(np.arange(3), (1, 7))[0].tokens.tolist() == drawn[7]
 
 
-def test_several_partial_sequences_have_lengths_that_are_spread():
-    sampler = PartialSequenceSampler(TargetDistribution("binary"), seed=3, states=4)
-    for index in range(50):
-        lengths = [len(drawn.tokens) for drawn in sampler.sample(np.arange(7), (1, index))]
-        assert sorted(lengths) in ([0, 2, 4, 6], [1, 3, 5, 7])
-
-
 def datasets_of(stored, dictionary):
     pairs = data_of(stored, dictionary).dataset
     sequences = SequenceDictionary(dictionary, 3)

@@ -164,7 +164,7 @@ def test_slots_are_between_tokens_that_see_each_other(variant):
             torch.testing.assert_close(output["logits"][output["slot"] // width == row], expected, rtol=1e-6, atol=1e-6)
             selected = model.decode(memory.select(torch.tensor([row])), alone)
             torch.testing.assert_close(selected["logits"], expected, rtol=1e-6, atol=1e-6)
-        # What stands last is seen by the first slot: nothing is masked.
+        # The first slot sees the last token, as nothing is masked.
         changed = alone.clone()
         changed[0, -2] = 9
         assert not torch.allclose(model.decode(memory.select(torch.tensor([2])), changed)["logits"][0], expected[0])

@@ -70,7 +70,7 @@ class SequenceTable:
 def decode_alone(
     models, source: list[int], limits: InsertionLimits, most: int
 ) -> tuple[list[int], list[float], int, float]:
-    """The same for one sentence: tokens, their scores, steps and the mean score."""
+    """Decodes one sentence in lists; returns tokens, their scores, the number of steps and the mean score."""
     allowed = {*SEQUENCES.label_ids.tolist(), EOS}
     total = sum(source) % 7
     tokens, said, every = [SEQUENCES.bos(), EOS], [0.0, 0.0], []

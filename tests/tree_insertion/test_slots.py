@@ -7,18 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.tree_insertion.partial_trees import (
-    KEEP,
-    PAD,
-    ChangedTrees,
-    batches,
-    insert,
-    inserted,
-    random_batch,
-    rows,
-    same,
-    trees_after,
-)
+from tests.tree_insertion.partial_trees import KEEP, PAD, ChangedTrees, batches, insert, inserted, rows, same
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.tree_insertion.target import KINDS
 
@@ -63,27 +52,3 @@ def test_insertions_are_those_row_by_row(batch, seed, share):
     found, expected = inserted(batch, slots, answers), insert_row_by_row(batch, slots, answers)
     for ours, theirs in zip_equal(found, expected):
         same(ours, theirs)
-
-
-def test_slots_may_come_in_any_order():
-    batch = random_batch(3, [7, 2, 5])
-    slots, answers = draw_answers(batch, 1, 0.6)
-    expected = inserted(batch, slots, answers)
-    order = torch.randperm(len(slots), generator=torch.Generator().manual_seed(0))
-    for ours, theirs in zip_equal(inserted(batch, slots[order], answers[order]), expected):
-        same(ours, theirs)
-
-
-def test_growing_for_many_steps_stays_a_tree():
-    batch = random_batch(0, [1, 1, 1])
-    for step in range(4):
-        slots, answers = draw_answers(batch, step, 0.7)
-        batch = trees_after(inserted(batch, slots, answers))
-    for parents in rows(batch):
-        assert parents[0] == -1
-        for node in range(1, len(parents)):
-            # In preorder: under the node before it or under one of that one's ancestors.
-            above = node - 1
-            while above != parents[node]:
-                above = parents[above]
-    assert batch["labels"].size(1) > 30

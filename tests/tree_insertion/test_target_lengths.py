@@ -36,7 +36,7 @@ def folder(tmp_path_factory):
 
 
 def corpus_of(folder, lines):
-    """The same lines in all splits."""
+    """Writes a corpus whose splits have equal lines."""
     folder.mkdir()
     for split in ("train", "valid", "test"):
         (folder / f"{split}.nl").write_text("say it\n" * len(lines), encoding="utf-8")
@@ -45,7 +45,7 @@ def corpus_of(folder, lines):
 
 
 def task_with(folder, arch: str, positions: int, skips: bool = False, **options):
-    """A task whose model has so many positions."""
+    """Makes a task, and a model with this number of positions."""
     task = task_of(folder, skip_invalid_size_inputs_valid_test=skips, **options)
     flags = ADDED[arch][0] if arch in ADDED else ()
     model = task.build_model(arguments(arch, *flags, "--max-target-positions", str(positions)))

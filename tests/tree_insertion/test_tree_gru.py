@@ -12,7 +12,7 @@ FIRST = 10
 
 
 def links_by_stack(tokens: list[int]) -> tuple[list[int], list[int]]:
-    """The same, token by token."""
+    """Finds previous siblings and parents token by token, with a stack."""
     previous, parents = [], []
     opened: list[int] = []  # columns of the brackets that are open
     for column, token in enumerate(tokens):
