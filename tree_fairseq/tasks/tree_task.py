@@ -8,13 +8,13 @@ from argparse import Namespace
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
 import torch
 from fairseq import utils
 from fairseq.dataclass import FairseqDataclass
 from fairseq.logging import metrics
-from fairseq.models import FairseqEncoderDecoderModel
+from fairseq.sequence_generator import EnsembleModel, EnsembleModelWithAlignment
 from fairseq.tasks import FairseqTask
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -32,20 +32,33 @@ def trees_read(model) -> tuple[str, ...]:
 
 
 def drop_trees(model: nn.Module, names: Collection[str]) -> None:
-    """Drops the named trees from the ``net_input`` of a model that does not read them, in training and in generation.
+    """Drops the named trees from the ``net_input`` of a model that does not read them.
 
-    A stock architecture can then train on a folder with trees, and join an ensemble of models that read them.
+    A stock architecture can then train on a folder with trees, and join an ensemble of models that read them
+    (:class:`TreeEnsemble`).
     """
+    model.unread_trees = frozenset(names)
+    model.register_forward_pre_hook(lambda module, args, kwargs: (args, inputs_read(module, kwargs)), with_kwargs=True)
 
-    def without_trees(inputs: dict) -> dict:
-        return {name: value for name, value in inputs.items() if name not in names}
 
-    model.register_forward_pre_hook(lambda module, args, kwargs: (args, without_trees(kwargs)), with_kwargs=True)
-    if not isinstance(model, FairseqEncoderDecoderModel):
-        return
-    # Generators call the encoder's entry point directly, past the hooks of torch.
-    encode = model.encoder.forward_torchscript
-    model.encoder.forward_torchscript = lambda net_input: encode(without_trees(net_input))
+def inputs_read(model: nn.Module, inputs: dict[str, Any]) -> dict[str, Any]:
+    """Returns the inputs without the trees that a model does not read."""
+    unread = getattr(model, "unread_trees", ())
+    return {name: value for name, value in inputs.items() if name not in unread}
+
+
+class TreeEnsemble(EnsembleModel):
+    """fairseq's ensemble; it calls the encoders past the hooks of torch, so it drops their unread trees itself."""
+
+    def forward_encoder(self, net_input: dict[str, Any]) -> Optional[list[dict]]:
+        """Encodes a batch by each model; None if the models have no encoder."""
+        if not self.has_encoder():
+            return None
+        return [model.encoder.forward_torchscript(inputs_read(model, net_input)) for model in self.models]
+
+
+class AlignedTreeEnsemble(TreeEnsemble, EnsembleModelWithAlignment):
+    """The same for a generator with ``--print-alignment``."""
 
 
 def require_same_facts(name: str, theirs: Any, ours: Any, data: str) -> None:
@@ -173,6 +186,14 @@ class TreeTask(FairseqTask):
         super().load_state_dict({name: value for name, value in state_dict.items() if name not in facts})
 
     # Generation
+
+    def build_generator(self, models, args, seq_gen_cls=None, extra_gen_cls_kwargs=None, **kwargs):
+        """Builds the generator of fairseq; each model of its ensemble gets the trees that it reads."""
+        generator = super().build_generator(models, args, seq_gen_cls, extra_gen_cls_kwargs, **kwargs)
+        ensembles = {EnsembleModel: TreeEnsemble, EnsembleModelWithAlignment: AlignedTreeEnsemble}
+        if ensemble := ensembles.get(type(getattr(generator, "model", None))):
+            generator.model = ensemble(list(generator.model.models)).eval()
+        return generator
 
     def inference_step(self, generator, models, sample, prefix_tokens=None, constraints=None):
         """Returns the hypotheses of a batch (:meth:`generate`). Those of a batch without tokens are empty."""

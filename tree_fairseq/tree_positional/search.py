@@ -19,12 +19,13 @@ from typing import Any
 import torch
 from fairseq.data import Dictionary
 from fairseq.search import BeamSearch, LengthConstrainedBeamSearch, PrefixConstrainedBeamSearch, Sampling
-from fairseq.sequence_generator import EnsembleModel, SequenceGenerator
+from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
 from tree_fairseq.data_bin.symbol_dictionary import Grammar, SymbolTable
 from tree_fairseq.errors import StructuralSearchError
 from tree_fairseq.support.options import refuse_flags
+from tree_fairseq.tasks.tree_task import TreeEnsemble
 from tree_fairseq.tree_positional.hypotheses import LegalSymbols, TreeHypotheses
 from tree_fairseq.trees.symbols import unknown_symbol
 
@@ -36,7 +37,7 @@ _MASKED, _FLOOR = -1e9, -1e4
 _MASKED_SAMPLE, _FLOOR_SAMPLE = -80.0, -40.0
 
 
-class StructuralEnsemble(EnsembleModel):
+class StructuralEnsemble(TreeEnsemble):
     """An ensemble whose averaged scores are masked.
 
     ``penalties``, ``[V]``, are subtracted from log-probabilities. Complete trees take the id ``waiting`` while they
