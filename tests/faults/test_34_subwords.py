@@ -205,5 +205,5 @@ def test_raw_words_typed_into_a_model_of_subwords_are_warned_of(tmp_path, caplog
     preprocess(text_in(tmp_path, ["the light@@ house sinks", "the boat sinks"]), tmp_path / "bin")
     task, tokenizer, bpe = build(tmp_path / "bin")
     assert (tokenizer, bpe) == (None, None)
-    task.get_interactive_tokens_and_lengths(["the lighthouse sinks"], lambda line: line)
+    count_typed(task, [["the", "lighthouse", "sinks"]])
     assert "1 of 3 tokens of the input (33 %) are unknown" in caplog.text and "--bpe-codes FILE" in caplog.text

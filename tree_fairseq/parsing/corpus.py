@@ -85,7 +85,7 @@ def parse_corpus(
     digest = parser_digest(parser)
     reports = {shard: report for shard in shards if (report := finished_report(shard, digest)) is not None}
     missing = [shard for shard in shards if shard not in reports]
-    logger.info("%s: %d lines, %d of %d shards to parse", text, lines, len(missing), len(shards))
+    logger.info("%s: %d lines, %d of %d shards to parse", text.name, lines, len(missing), len(shards))
 
     def failures(shard: Shard) -> list[tuple[int, str]]:
         """The lines of the text with flat trees, and the reasons."""
