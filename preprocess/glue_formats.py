@@ -13,7 +13,7 @@ from pathlib import Path
 from preprocess.corpora import CorpusError, clean_line
 from preprocess.labelled_lines import Labelled
 from preprocess.logical_forms import raw_lines
-from tree_fairseq.classification.targets import is_number
+from tree_fairseq.classification.folder import is_number
 
 logger = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from fairseq import hub_utils
 from torch import Tensor
 
 import tree_fairseq
-from tree_fairseq.classification.targets import NumberDictionary
+from tree_fairseq.classification.folder import NumberDictionary
 from tree_fairseq.classification.task import ClassificationTask
 from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary
 from tree_fairseq.drawing.tree_pictures import tree_to_svg

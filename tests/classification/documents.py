@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import torch
 from torch import Tensor, nn
 
+from tests.classification.random_documents import completed
 from tests.nn.tiny import PAD, build, tiny_task
 from tests.nn.tree_rows import SYMBOLS
 from tree_fairseq.classification import sequence_classifiers, tree_lstm_classifier, tree_transformer_classifier  # noqa: F401  (register)
@@ -46,7 +47,7 @@ def inputs_of(model, rows: dict[str, Tensor], node_logits: bool = False) -> dict
     tokens = nn.utils.rnn.pad_sequence(texts, batch_first=True, padding_value=PAD)
     inputs = {"src_tokens": tokens, "src_lengths": torch.tensor([len(text) for text in texts])}
     if "sentence_trees" in trees_read(model):
-        inputs.update(sentence_trees=rows)
+        inputs.update(sentence_trees=completed(rows))
     if isinstance(model, TreeClassifier):
         inputs.update(node_logits=node_logits)
     return inputs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from torch.nn import functional
 
 from tests.nn.tiny import random_tree
+from tree_fairseq.classification.document_structure import pack
 from tree_fairseq.tasks.reduced_trees import NodeArrays, collate_trees
 
 PAD, SYMBOLS = 1, 9
@@ -20,6 +22,14 @@ def lengths(max_documents: int = 3, max_sentences: int = 4, max_leaves: int = 6)
     return st.lists(
         st.lists(st.integers(1, max_leaves), min_size=1, max_size=max_sentences), min_size=1, max_size=max_documents
     )
+
+
+def completed(rows: dict[str, Any]) -> dict[str, Any]:
+    """Adds what the collater adds to the rows of documents."""
+    complete = {**rows, "num_documents": int(rows["document"][-1]) + 1}
+    if len(rows["document"]) > complete["num_documents"]:
+        complete["packed"] = pack(rows, PAD, PAD)
+    return complete
 
 
 class Documents:
@@ -42,7 +52,7 @@ class Documents:
             self.documents.append([(random.integers(4, SYMBOLS, n), random_tree(random, n, SYMBOLS)) for n in sizes])
         self.document = torch.tensor([b for b, document in enumerate(self.documents) for _ in document])
         self.rows = self._collate([sentence for document in self.documents for sentence in document], extra, nodes)
-        self.rows["document"] = self.document
+        self.rows = completed({**self.rows, "document": self.document})
 
     @classmethod
     def _collate(cls, sentences, extra: int = 0, nodes: int = 0) -> dict[str, torch.Tensor]:

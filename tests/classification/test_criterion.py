@@ -11,7 +11,7 @@ from fairseq.logging import metrics
 from torch import nn
 
 from tree_fairseq.classification.criterion import TreeClassificationCriterion
-from tree_fairseq.classification.targets import IGNORE
+from tree_fairseq.classification.folder import IGNORE
 from tree_fairseq.errors import DataFolderError
 
 CLASSES = 4

@@ -17,7 +17,7 @@ from tests.classification.test_sentence_trees import class_id
 from tests.classification.test_sentence_trees import twin as rows_twin
 from tests.data_bin.corpora import prefixes, write_lines
 from tests.end_to_end.tiny_classes import load, task_of
-from tree_fairseq.classification.targets import IGNORE
+from tree_fairseq.classification.folder import IGNORE
 from tree_fairseq.errors import CorruptFileError, LongSentenceError, MissingTreesError
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.bracket import read_tree, write_forest

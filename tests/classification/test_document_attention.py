@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.classification.random_documents import PAD, Documents, lengths
-from tree_fairseq.classification.document_structure import DocumentStructure, document_sizes
+from tree_fairseq.classification.document_structure import DocumentStructure
 from tree_fairseq.classification.tree_transformer_classifier import DocumentAttention
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.tree_transformer.accumulation import AccumulationConfig
@@ -45,8 +45,13 @@ def trees_of(
 
 def structure_of(documents: Documents, config: AccumulationConfig, dtype=torch.double):
     batch, rows = trees_of(documents.rows["tokens"], documents.rows, config, dtype)
-    sizes = document_sizes(documents.rows, PAD)
-    return DocumentStructure.build(batch, rows, documents.document, sizes, not config.no_subtree_mask)
+    leaves, nodes = (documents.document.bincount(real.sum(1)) for real in (batch.is_leaf, batch.is_node))
+    unpacked = {
+        "document": documents.document,
+        "most_leaves": int(leaves.max()),
+        "most_positions": int((leaves + nodes).max()),
+    }
+    return DocumentStructure.build(batch, rows, unpacked, len(leaves), not config.no_subtree_mask)
 
 
 def as_rows(states: torch.Tensor, documents: Documents) -> torch.Tensor:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import tests.parsing.fake_parsers  # noqa: F401  (registers the parser "toy")
+from tree_fairseq.classification.examples import LineTrees
 from tree_fairseq.classification.folder import ClassificationRecord
-from tree_fairseq.classification.new_lines import LineTrees
 from tree_fairseq.errors import ParserError, UnclosedTreeError
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.trees.bracket import write_forest
@@ -27,7 +27,6 @@ def forest_of(lines: LineTrees, line: str) -> str:
 
 def test_new_trees_lose_their_labels_and_new_text_is_binarised():
     lines = LineTrees(record(), BRACKETS)
-    assert not lines.wants_encoded_text
     assert forest_of(lines, "(3 (- It) (7 (2 's) (0 odd)))") == "(X (X It) (X (X 's) (X odd)))"
     assert forest_of(lines, "It is so odd") == "(X (X It) (X (X is) (X (X so) (X odd))))"
     assert forest_of(lines, "odd") == "(X odd)"
@@ -49,7 +48,7 @@ def test_new_trees_get_the_labels_of_a_parser_where_spans_match():
 def test_trees_and_text_may_be_mixed():
     for symbols in ("constant", "parser"):
         lines = LineTrees(record(symbols), BRACKETS)
-        texts = ["a bc", "(1 (1 a) (1 bc))", "", "def", "(2 def)"]
+        texts = ["a bc", "(1 (1 a) (1 bc))", "def", "(2 def)"]
         assert lines.read(texts) == [lines.read([text])[0] for text in texts]
 
 
@@ -59,7 +58,7 @@ def test_only_text_needs_a_parser():
     with pytest.raises(ParserError, match="--tree-parser"):
         forest_of(lines, "a b")
     with pytest.raises(UnclosedTreeError) as caught:
-        lines.read(["(1 a)", "(1 a"], 5, "new.txt")
+        lines.read(["(1 a)", "(1 a"], str, 5, "new.txt")
     assert (caught.value.path, caught.value.line) == ("new.txt", 6)
 
 
@@ -74,4 +73,4 @@ def test_a_folder_of_texts_reads_new_text_by_its_own_parser():
     options = ParserOptions("toy", ssplit="punct")
     lines = LineTrees(ClassificationRecord("tsv", False, "parser"), options, "elsewhere")
     assert lines.text_parser.options == options.replace(parser_dir="elsewhere")
-    assert [len(decode(tree)) for tree in lines.read(["a b . c .", ""])] == [2, 0]
+    assert [len(decode(tree)) for tree in lines.read(["a b . c ."])] == [2]

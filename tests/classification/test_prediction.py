@@ -9,7 +9,7 @@ import torch
 from fairseq.data import Dictionary
 from torch import nn
 
-from tree_fairseq.classification.prediction import ClassPredictor
+from tree_fairseq.classification.classifier import ClassPredictor
 
 
 class Answers(nn.Module):

@@ -16,9 +16,8 @@ from tests.classification.examples import classify, write_rows, write_trees
 from tests.data_bin.corpora import folder_bytes, prefixes, read_lines, run_preprocess, write_lines
 from tests.faults.test_13_killed_preprocess import survives_every_kill
 from tests.parsing.fake_parsers import LOG_VARIABLE, noted
-from tree_fairseq.classification.folder import ClassificationRecord
-from tree_fairseq.classification.new_lines import LineTrees
-from tree_fairseq.classification.targets import ClassNodes
+from tree_fairseq.classification.examples import LineTrees
+from tree_fairseq.classification.folder import ClassificationRecord, ClassNodes
 from tree_fairseq.commands import annotate, export
 from tree_fairseq.commands.check import check_folder
 from tree_fairseq.data_bin.kinds import export_forests
@@ -26,7 +25,6 @@ from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.token_files import token_words
 from tree_fairseq.data_bin.tree_store import TreeStore, load_label_dictionary
 from tree_fairseq.errors import (
-    ClassError,
     DataFolderError,
     DestinationExistsError,
     DictionaryMismatchError,
@@ -472,17 +470,6 @@ def test_trees_cannot_be_added_to_a_folder_for_classification(trees, tmp_path, c
     assert "fairseq-preprocess --task tree_classification" in capsys.readouterr().err
 
 
-def test_classes_by_name(tmp_path):
-    write_lines(tmp_path / "train.trees", ["(1 (0 a) (1 b))"])
-    data = from_trees(tmp_path, tmp_path / "bin", "--classes", "2, 1,0,10", splits=("train",))
-    assert read_lines(data / "dict.class.txt") == ["0 1", "1 2", "2 0", "10 0"]
-    with pytest.raises(UnknownClassError, match=r"train\.trees:1: '0'"):
-        from_trees(tmp_path, tmp_path / "other", "--classes", "1,2", splits=("train",))
-    for names in ("1,,2", "1,-", "1,1", "1,a b", "1,<unk>"):
-        with pytest.raises(ClassError, match="class"):
-            from_trees(tmp_path, tmp_path / "other", "--classes", names, splits=("train",))
-
-
 def test_a_parser_s_failures_are_named_with_the_user_s_file(tmp_path):
     write_lines(tmp_path / "train.tsv", ["a film\t1", "NONE of it\t0"])
     with pytest.raises(Exception, match=r"train\.tsv:2") as caught:
@@ -502,7 +489,6 @@ def test_a_parser_s_failures_are_named_with_the_user_s_file(tmp_path):
         (("--tree-parser", "toy", "--joined-dictionary"), "--joined-dictionary"),
         (("--tree-parser", "toy", "--thresholdtgt", 2), "--thresholdtgt"),
         (("--tree-parser", "toy", "--target-modality", "tree"), "--target-modality"),
-        (("--tree-parser", "toy", "--classes", "a", "--tgtdict", "dict"), "--classes beside --tgtdict"),
     ],
 )
 def test_arguments_that_do_not_go_together(rows, tmp_path, arguments, words):

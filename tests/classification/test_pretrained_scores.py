@@ -18,11 +18,12 @@ from tests.classification.documents import Task
 from tests.nn.pretrained import library
 from tests.nn.tiny import build, dictionary
 from tree_fairseq.classification import treeformer_classifier  # noqa: F401  (registers the architectures)
+from tree_fairseq.classification.classifier import ClassPredictor
 from tree_fairseq.classification.dataset import TextDataset
-from tree_fairseq.classification.new_lines import SentenceReader
-from tree_fairseq.classification.prediction import ClassPredictor
+from tree_fairseq.classification.examples import joined_sentences
 from tree_fairseq.nn.pretrained import PretrainedPieces, PretrainedPiecesConfig
 from tree_fairseq.scoring.predictions import ClassOutcomes
+from tree_fairseq.tasks.pair_dataset import NewLines
 
 LENGTH = 80
 CLASSES = ("no", "so", "yes")
@@ -102,8 +103,8 @@ def own_classifier(folder, classifier: LibraryClassifier, source):
 
 def own_batch(pieces: PretrainedPieces, source, texts: list[list[str]]) -> dict:
     """Collates raw texts as new lines are."""
-    reader = SentenceReader(len(texts[0]) == 2, source, LENGTH)
-    lines = reader(["\t".join(line) for line in texts], pieces.encode)
+    joined = [joined_sentences([pieces.encode(text) for text in line], len(line) == 2) for line in texts]
+    lines = NewLines([source.encode_line(line, add_if_not_exist=False).long() for line in joined])
     dataset = TextDataset(lines, lines.lengths, source, is_typed=True)
     return dataset.collater([dataset[index] for index in range(len(texts))])
 

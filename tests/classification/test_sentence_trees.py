@@ -17,7 +17,7 @@ from tree_fairseq.classification.dataset import (
     kept_leaves,
 )
 from tree_fairseq.classification.examples import NODE_SYMBOL
-from tree_fairseq.classification.targets import IGNORE, UNLABELLED, ClassNodes
+from tree_fairseq.classification.folder import IGNORE, UNLABELLED, ClassNodes
 from tree_fairseq.data_bin.tree_store import StoredTree, build_label_dictionary
 from tree_fairseq.errors import CorruptFileError
 from tree_fairseq.support.python_versions import zip_equal

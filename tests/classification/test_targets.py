@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tree_fairseq.classification.targets import CHARACTERS, NumberDictionary, class_order, is_number
+from tree_fairseq.classification.folder import CHARACTERS, NumberDictionary, class_order, is_number
 
 DICTIONARY = NumberDictionary.of_characters()
 

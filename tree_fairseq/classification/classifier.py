@@ -1,17 +1,25 @@
-"""The base classes of models and tasks that classify: readouts of classes, and pooling of sentences for documents."""
+"""The base classes of models and tasks that classify: word vectors, readouts, documents' roots, predicted classes."""
 
-from dataclasses import dataclass
-from typing import Any, Callable, NamedTuple, Optional
+import copy
+import math
+import os
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, make_dataclass
+from typing import Any, Callable, NamedTuple, Optional, Union
 
 import torch
+from fairseq import utils
+from fairseq.data import Dictionary
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import FairseqEncoder, FairseqEncoderModel
+from fairseq.models.transformer import TransformerConfig, TransformerModelBase
+from fairseq.models.transformer.transformer_config import EncDecBaseConfig
 from fairseq.models.transformer.transformer_legacy import base_architecture
 from fairseq.modules import FairseqDropout
 from torch import Tensor, nn
 
-from tree_fairseq.classification.embeddings import add_encoder_args, build_word_embeddings
 from tree_fairseq.errors import InputError, MissingTreesError
 from tree_fairseq.nn.extended_transformer import set_defaults, transformer_config
 from tree_fairseq.support.options import option
@@ -63,6 +71,60 @@ class TreeReadoutConfig(ClassifierConfig):
         "where a document of several sentences is read: at the root of its first sentence, or at the mean of "
         "the roots of all",
     )
+
+
+_SIZES = "embed_path embed_dim ffn_embed_dim layers attention_heads normalize_before learned_pos layerdrop".split()
+_OPTIONS = (
+    "activation_fn dropout attention_dropout activation_dropout no_token_positional_embeddings no_scale_embedding "
+    "layernorm_embedding checkpoint_activations offload_activations"
+).split()
+
+
+def add_encoder_args(parser: ArgumentParser) -> None:
+    """Adds fairseq's flags of a transformer's encoder; architectures set the defaults."""
+    _add_fields(parser, EncDecBaseConfig, _SIZES, "--encoder")
+    _add_fields(parser, TransformerConfig, _OPTIONS)
+
+
+def _add_fields(parser: ArgumentParser, config: type, names: Sequence[str], prefix: str = "") -> None:
+    """Adds the flags of some fields of a dataclass."""
+    kept = [(own.name, own.type, copy.copy(own)) for own in fields(config) if own.name in names]
+    flags = make_dataclass(config.__name__, kept, bases=(FairseqDataclass,))
+    gen_parser_from_dataclass(parser, flags(), delete_default=True, with_prefix=prefix)
+
+
+def build_word_embeddings(cfg, dictionary: Dictionary) -> nn.Embedding:
+    """Makes the vectors ``[V, encoder_embed_dim]`` of words as fairseq's transformer does.
+
+    Those of the file ``encoder_embed_path`` replace random ones; with ``freeze_embeddings`` none are trained.
+    """
+    embeddings = TransformerModelBase.build_embedding(cfg, dictionary, cfg.encoder_embed_dim)
+    if cfg.encoder_embed_path:
+        vectors = _read_vectors(cfg.encoder_embed_path, cfg.encoder_embed_dim)
+        utils.print_embed_overlap(vectors, dictionary)
+        utils.load_embedding(vectors, dictionary, embeddings)
+    embeddings.weight.requires_grad = not cfg.freeze_embeddings
+    return embeddings
+
+
+def _read_vectors(path: Union[str, os.PathLike], width: int) -> dict[str, Tensor]:
+    """The vectors of a file, ``[width]`` each, by their words."""
+    try:
+        with open(path, encoding="utf-8") as lines:
+            first = next(lines).split()
+        vectors = utils.parse_embedding(path)
+    except (StopIteration, OSError, ValueError) as error:
+        raise InputError(
+            f"no word vectors can be read ({error!r})", path, hint="Check --encoder-embed-path."
+        ) from error
+    if len(first) > 2:  # fairseq takes the first line for two numbers, and would lose a vector
+        hint = "Put a line before it with the number of vectors and that of the numbers in each."
+        raise InputError("the first line is a vector", path, 1, hint=hint)
+    for word, vector in vectors.items():
+        if len(vector) != width:
+            problem = f"the vector of {word!r} has {len(vector)} numbers, but --encoder-embed-dim is {width}"
+            raise InputError(problem, path)
+    return vectors
 
 
 class Classifier(FairseqEncoderModel):
@@ -146,24 +208,21 @@ class DocumentStates(NamedTuple):
     roots: Tensor  # B x D, the states that represent the documents
 
 
-def pool_roots(roots: Tensor, document: Tensor, document_root: str, num_documents: Optional[int] = None) -> Tensor:
-    """Takes the root of the first sentence of each document (Nguyen et al. 2020), or the mean of those of all.
+def pool_roots(roots: Tensor, document: Tensor, num_documents: int, document_root: str) -> Tensor:
+    """Takes the root of the first sentence of each document (Nguyen et al. 2020), or the mean of the roots of all.
 
     Args:
         roots: ``[R, D]``, states of the sentences' roots
         document: ``[R]`` int64, the document of each sentence, ascending from 0, with every number in between
+        num_documents: B
         document_root: ``first``, or ``mean``, whose sums are in single precision at least
-        num_documents: B; None to look it up, for which a GPU has to be waited for
 
     Returns:
         ``[B, D]`` in the dtype of ``roots``
     """
-    num_documents = int(document[-1]) + 1 if num_documents is None else num_documents
     if document_root == "first":
         numbers = torch.arange(num_documents, device=document.device)
         return roots.index_select(0, torch.searchsorted(document, numbers))
-    if document_root != "mean":
-        raise InputError(f"--document-root {document_root} is not known; give first or mean")
     exact = roots.to(torch.promote_types(roots.dtype, torch.float32))
     sums = exact.new_zeros(num_documents, roots.size(1)).index_add(0, document, exact)
     counts = exact.new_zeros(num_documents).index_add(0, document, torch.ones_like(exact[:, 0]))
@@ -207,3 +266,58 @@ class TreeClassifier(Classifier):
             "node_logits": self.readout(states.nodes) if node_logits else None,
             "leaf_logits": self.readout(states.leaves) if node_logits else None,
         }
+
+
+class Predictor:
+    """Takes the place of fairseq's generators; subclasses predict what the hypotheses hold."""
+
+    def __init__(self, dictionary: Dictionary):
+        self.dictionary = dictionary
+        self.symbols_to_strip_from_output = {dictionary.eos()}
+
+    def generate(self, models: Sequence[nn.Module], sample: dict, **kwargs) -> list[list[dict]]:
+        """Returns hypotheses as fairseq's generators do; prefixes and constraints are not read."""
+        for model in models:
+            model.eval()
+        with torch.no_grad():
+            return self.predict(models, sample["net_input"])
+
+    def predict(self, models: Sequence[nn.Module], net_input: dict) -> list[list[dict]]:
+        raise NotImplementedError
+
+
+class ClassPredictor(Predictor):
+    """Makes every class a hypothesis, the most probable first.
+
+    The probabilities of an ensemble are the mean of those of its members.
+    """
+
+    def log_probabilities(self, models: Sequence[nn.Module], net_input: dict) -> Tensor:
+        """Computes the log probabilities of all classes, ``[B, C]``, in float32 at least."""
+        logits = [model(**net_input)["logits"] for model in models]
+        each = [
+            torch.log_softmax(scores.to(torch.promote_types(scores.dtype, torch.float32)), dim=1) for scores in logits
+        ]
+        return torch.logsumexp(torch.stack(each), dim=0) - torch.tensor(float(len(each))).log().to(each[0])
+
+    def predict(self, models: Sequence[nn.Module], net_input: dict) -> list[list[dict]]:
+        """Returns all classes for each example: ``tokens`` are the class and EOS, ``score`` is its log probability."""
+        ranked = self.log_probabilities(models, net_input).sort(dim=1, descending=True, stable=True)
+        tokens = ranked.indices + self.dictionary.nspecial
+        return [
+            [hypothesis([token, self.dictionary.eos()], score) for token, score in zip(row, scores)]
+            for row, scores in zip(tokens.tolist(), ranked.values.tolist())
+        ]
+
+
+def hypothesis(tokens: Union[Sequence[int], Tensor], score: float) -> dict:
+    """Returns a hypothesis of fairseq, whose first token has the whole score."""
+    tokens = torch.as_tensor(tokens)
+    scores = torch.zeros(len(tokens))
+    scores[0] = score
+    return {"tokens": tokens, "score": score, "positional_scores": scores, "attention": None, "alignment": []}
+
+
+def class_probabilities(ranked: Sequence[dict], dictionary: Dictionary) -> dict[str, float]:
+    """Returns the probability of each class, by its name, in the order of the hypotheses."""
+    return {dictionary[int(hypothesis["tokens"][0])]: math.exp(hypothesis["score"]) for hypothesis in ranked}

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from tree_fairseq.classification.classifier import ClassTask
-from tree_fairseq.classification.targets import IGNORE
+from tree_fairseq.classification.folder import IGNORE
 from tree_fairseq.errors import DataFolderError, InputError
 from tree_fairseq.support.options import option
 from tree_fairseq.support.python_versions import zip_equal

@@ -6,7 +6,6 @@ sentence is its node 0, or its leaf 0 if the sentence is a single leaf, which ha
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,8 +17,8 @@ from fairseq.data import Dictionary, data_utils
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from tree_fairseq.classification.document_structure import DocumentSizes, pack
-from tree_fairseq.classification.targets import IGNORE, ClassNodes, class_targets, read_target
+from tree_fairseq.classification.document_structure import pack
+from tree_fairseq.classification.folder import IGNORE, ClassNodes, class_targets, read_target
 from tree_fairseq.data_bin.tree_store import StoredTree
 from tree_fairseq.errors import LongSentenceError
 from tree_fairseq.tasks.pair_dataset import BufferedBatch, CarriedInput, KeepsRemainder
@@ -106,8 +105,8 @@ def collate_sentences(
     Returns:
         ``tokens`` ``[R, N]``, padded on the right; ``label``, ``start``, ``end`` and ``depth`` ``[R, M]`` and
         ``branches`` (:func:`tree_fairseq.tasks.reduced_trees.collate_trees`); ``document`` ``[R]``, the document of
-        each sentence, ascending from 0; all int64. Also ``sizes``, those of :class:`DocumentSizes`, by name; and where
-        a document has several sentences ``packed``, the same sentences in fewer rows (:func:`pack`)
+        each sentence, ascending from 0; all int64. ``num_documents`` is B. If a document has several sentences,
+        ``packed`` holds the same sentences in fewer rows (:func:`pack`)
     """
     sentences = [(number, sentence) for number, (_, own) in enumerate(documents) for sentence in own]
     texts = [documents[number][0][own.position : own.position + own.length] for number, own in sentences]
@@ -115,9 +114,8 @@ def collate_sentences(
         "tokens": pad_sequence(texts, batch_first=True, padding_value=pad),
         **collate_trees([sentence.nodes for _, sentence in sentences], label_pad),
         "document": torch.tensor([number for number, _ in sentences], dtype=torch.int64),
+        "num_documents": len(documents),
     }
-    is_leaf, is_node = batch["tokens"].ne(pad), batch["end"] > batch["start"]
-    batch["sizes"] = dataclasses.asdict(DocumentSizes.count(is_leaf, is_node, batch["document"]))
     return {**batch, "packed": pack(batch, pad, label_pad)} if len(sentences) > len(documents) else batch
 
 

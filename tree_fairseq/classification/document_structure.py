@@ -20,35 +20,6 @@ from tree_fairseq.tree_transformer.tree_structure import TreeStructure
 
 
 @dataclass(frozen=True)
-class DocumentSizes:
-    """Sizes of a batch of documents, which loading processes count, so that no model has to wait for a device.
-
-    Attributes:
-        documents: B
-        leaves: of the document with the most
-        positions: leaves and nodes of the document with the most
-    """
-
-    documents: int
-    leaves: int
-    positions: int
-
-    @classmethod
-    def count(cls, is_leaf: Tensor, is_node: Tensor, document: Tensor) -> DocumentSizes:
-        """Counts real leaves ``[R, N]`` and nodes ``[R, M]`` by the document ``[R]`` of their row."""
-        leaves, nodes = (document.bincount(real.sum(1)) for real in (is_leaf, is_node))
-        return cls(len(leaves), int(leaves.max()), int((leaves + nodes).max()))
-
-
-def document_sizes(sentence_trees: dict[str, Any], pad: int) -> DocumentSizes:
-    """Returns the sizes of collated documents, counted if the collater has not."""
-    if "sizes" in sentence_trees:
-        return DocumentSizes(**sentence_trees["sizes"])
-    is_leaf, is_node = sentence_trees["tokens"].ne(pad), sentence_trees["end"] > sentence_trees["start"]
-    return DocumentSizes.count(is_leaf, is_node, sentence_trees["document"])
-
-
-@dataclass(frozen=True)
 class Placement:
     """Positions of R rows, laid out one after another in B documents of at most X positions.
 
@@ -109,17 +80,14 @@ class DocumentStructure:
 
     @classmethod
     def build(
-        cls, batch: TreeBatch, rows: TreeStructure, document: Tensor, sizes: DocumentSizes, mask_subtrees: bool
+        cls, batch: TreeBatch, rows: TreeStructure, packed: dict[str, Any], num_documents: int, mask_subtrees: bool
     ) -> DocumentStructure:
-        """Derives all indices, once a batch for all layers.
-
-        ``document`` ``[R]`` is that of each row, ascending from 0, with every number in between.
-        """
-        leaves = Placement.build(batch.is_leaf, document, sizes.documents, sizes.leaves)
+        """Derives all indices, once a batch for all layers; ``packed`` comes from :func:`pack`."""
+        leaves = Placement.build(batch.is_leaf, packed["document"], num_documents, packed["most_leaves"])
         everything = None
         if not mask_subtrees:
             real = torch.cat([batch.is_leaf, batch.is_node], dim=1)  # (R, S)
-            everything = Placement.build(real, document, sizes.documents, sizes.positions)
+            everything = Placement.build(real, packed["document"], num_documents, packed["most_positions"])
         return cls(rows, leaves, everything)
 
     @property
@@ -154,8 +122,7 @@ def text_rows(
     ``sentence_trees`` come from :func:`tree_fairseq.classification.dataset.collate_sentences`; X is ``num_leaves``.
     """
     batch = TreeBatch.from_net_input(sentence_trees, sentence_trees["tokens"], pad)
-    sizes = document_sizes(sentence_trees, pad)
-    leaves = Placement.build(batch.is_leaf, sentence_trees["document"], sizes.documents, num_leaves)
+    leaves = Placement.build(batch.is_leaf, sentence_trees["document"], sentence_trees["num_documents"], num_leaves)
     return joined_rows(leaf_relations(tables, batch, limit, pad), leaves, limit, pad)
 
 
@@ -225,13 +192,23 @@ def pack(sentences: dict[str, Any], pad: int, label_pad: int) -> dict[str, Any]:
     """Packs collated sentences (:func:`tree_fairseq.classification.dataset.collate_sentences`).
 
     Returns:
-        the same entries for rows, and ``leaves`` and ``nodes`` of :class:`Packing`, for :func:`unpack`
+        the same entries for rows; ``leaves`` and ``nodes`` of :class:`Packing`, for :func:`unpack`; ``most_leaves`` and
+        ``most_positions``, the greatest numbers of leaves, and of leaves and nodes, in a document. No model has to wait
+        for a device to count them
     """
     is_leaf, is_node = sentences["tokens"].ne(pad), sentences["end"] > sentences["start"]
     packing = Packing.build(is_leaf, is_node, sentences["document"])
     rows = packing.pack(sentences, pad, label_pad)
-    arrays = (rows[name].cpu().numpy() for name in ("start", "end", "depth"))
-    return {**rows, "leaves": packing.leaves, "nodes": packing.nodes, "branches": Branches.list(*arrays).as_dict()}
+    arrays = (rows[name].numpy() for name in ("start", "end", "depth"))
+    leaves, nodes = (sentences["document"].bincount(real.sum(1)) for real in (is_leaf, is_node))  # (B)
+    return {
+        **rows,
+        "branches": Branches.list(*arrays).as_dict(),
+        "leaves": packing.leaves,
+        "nodes": packing.nodes,
+        "most_leaves": int(leaves.max()),
+        "most_positions": int((leaves + nodes).max()),
+    }
 
 
 def unpack(rows: Tensor, places: Tensor) -> Tensor:

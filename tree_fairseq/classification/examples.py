@@ -1,7 +1,8 @@
-"""Examples with their classes: lines of columns, or bracketed trees whose labels are the classes of nodes.
+"""Examples with their classes, and new lines that are read in the same way.
 
-A model predicts the classes, so they are never an input. In the tree that it reads, all nodes have the same symbol, or
-the labels that a parser gives to constituents of the same words.
+An example is a line of columns, or a bracketed tree whose labels are the classes of nodes. A model predicts classes, so
+they are never an input. In the tree that it reads, all nodes have the same symbol, or the labels that a parser gives to
+constituents of the same words.
 """
 
 from __future__ import annotations
@@ -14,32 +15,40 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Callable, NamedTuple
 
-from tree_fairseq.classification.folder import SENTENCE_FORMATS, SEPARATOR
-from tree_fairseq.classification.targets import UNLABELLED, check_class, is_number, require_known_class
+from tree_fairseq.classification.folder import (
+    SENTENCE_FORMATS,
+    SEPARATOR,
+    UNLABELLED,
+    ClassificationRecord,
+    check_class,
+    is_number,
+    require_known_class,
+)
 from tree_fairseq.errors import (
     ClassError,
     EmptyDocumentError,
     InputError,
     LabelColumnError,
     OutsideTreeError,
+    ParserError,
     UnlabelledExampleError,
 )
+from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions
-from tree_fairseq.parsing.pieces import SubwordModel
+from tree_fairseq.parsing.pieces import SubwordModel, load_subword_model
 from tree_fairseq.support.files import atomic_file
 from tree_fairseq.trees.bracket import write_forest
 from tree_fairseq.trees.spans import TreeSpans, decode, encode, read_spans, reduce_spans
 from tree_fairseq.trees.subwords import split_words
-from tree_fairseq.trees.text import read_lines, tokens
+from tree_fairseq.trees.text import check_line, read_lines, tokens
 from tree_fairseq.trees.transforms import binarize, collapse_unary
 from tree_fairseq.trees.tree import Tree
 
 _COLUMNS = "A line is a text, a tab and a class."
 _PAIR = "A line is a text, a tab, a text, a tab and a class."
 _NOTHING_TO_CLASSIFY = "Leave the line out: it has nothing to classify."
-
 
 NODE_SYMBOL = "X"
 """The symbol of a node for which no parser gives a label."""
@@ -77,13 +86,11 @@ def read_class_tree(
 def put_symbols(tree: TreeSpans, parse: TreeSpans | None = None) -> TreeSpans:
     """Replaces the labels of a tree by symbols that a model may read.
 
-    With a parse of the same words, a node gets the label of the constituent with its span, the lowest one of a unary
-    chain, and `NODE_SYMBOL` if there is no such constituent. Without a parse every node gets `NODE_SYMBOL`.
+    With a parse of the same words, a node gets the label of the constituent with its span: the lowest one of a unary
+    chain. A node without such a constituent gets `NODE_SYMBOL`; so do all nodes without a parse.
     """
     if parse is None:
         return TreeSpans(tree.leaves, [NODE_SYMBOL] * len(tree.labels), tree.spans)
-    if parse.leaves != tree.leaves:
-        raise ValueError(f"a parse of {parse.leaves} for {tree.leaves}")
     # In preorder the lower nodes of a chain come later, so the lowest label remains.
     lowest = dict(zip(map(tuple, parse.spans[:, :2].tolist()), parse.labels))
     symbols = [lowest.get(tuple(span), NODE_SYMBOL) for span in tree.spans[:, :2].tolist()]
@@ -106,9 +113,9 @@ def word_options(options: ParserOptions) -> ParserOptions:
 
 
 class Example(NamedTuple):
-    """A line of a file: its words, and its tree without classes in the format ``trees``.
+    """A line of a file: its words, and in the format ``trees`` its tree without classes.
 
-    ``classes`` are its class; of a tree, those of all nodes in preorder; or the characters of a number.
+    ``classes`` holds the class, the classes of all nodes of a tree in preorder, or the characters of a number.
     """
 
     classes: list[str]
@@ -221,8 +228,8 @@ class ClassCensus:
 
     Attributes:
         lines: number of examples
-        counts: how often each class occurs; `UNLABELLED` is counted, too
-        of_examples: how often each is the class of an example
+        counts: how often each class occurs at any node, and `UNLABELLED`
+        of_examples: how often each class is that of an example
         is_binary: whether no tree has a node of more than two children
         columns: the classes and the text of each tree, so that its file is not read again for them
     """
@@ -251,7 +258,10 @@ class ClassCensus:
 def take_class_census(
     path: Path, input_format: str, known: Collection[str] | None, needs_class: bool = True, is_number: bool = False
 ) -> ClassCensus:
-    """Reads a file as :func:`read_examples`, checks that its classes are ``known``, if given, and counts them."""
+    """Counts the examples of a file and their classes, which have to be among those that are ``known``, if given.
+
+    The other arguments and errors are those of :func:`read_examples`.
+    """
     census = ClassCensus()
     for example in read_examples(path, input_format, needs_class, is_number):
         # One check of each class is enough.
@@ -287,3 +297,86 @@ def write_trees(path: Path, parses: Sequence[Path] | None, output: Path) -> None
             if parsed is not None:
                 tree = put_symbols(tree, read_spans(next(parsed)))
             file.write(f"{write_forest(decode(tree))}\n")
+
+
+class LineTrees:
+    """Makes trees of new lines exactly as those of a folder were made.
+
+    For a folder of texts, raw text is parsed as the folder's own lines were. For a folder of trees, a line that begins
+    with ``(`` is a tree, whose labels are not read; it needs no parser, unless the symbols are labels of a parser.
+    Other lines are raw text, whose parse is binarised if the trees of the folder were binary. ``options`` are those of
+    the source side, and ``parser_dir`` is the folder of the parser's models, if it has moved.
+    """
+
+    def __init__(self, record: ClassificationRecord, options: ParserOptions, parser_dir: str | None = None):
+        self._record = record
+        self._is_text = record.input_format == "tsv"
+        self._options = options if self._is_text else record.text_options
+        self._parser_dir = parser_dir
+        self._subwords = None if self._is_text else load_subword_model(options.subword_model)
+
+    def read(
+        self,
+        lines: Sequence[str],
+        encode_fn: Callable[[str], str] = str,
+        first_line: int = 1,
+        path: str | os.PathLike | None = None,
+    ) -> list[TreeSpans]:
+        """Returns the trees of each line, given without line ends; ``first_line`` and ``path`` are for messages.
+
+        A parser that needs tokenised text, or text in subwords, reads what ``encode_fn`` makes of it. Raises
+        EmptyDocumentError for a line without words.
+        """
+        if self._is_text:
+            if self.text_parser.wants_encoded_text:
+                lines = [encode_fn(line) for line in lines]
+            forests = [encode(line.forest) for line in self.text_parser.parse_lines(lines, first_line, path)]
+        else:
+            forests = self._read_trees(lines, first_line, path)
+        for number, forest in enumerate(forests, start=first_line):
+            if not forest.labels:
+                raise EmptyDocumentError("there is no text", path, number, hint="Leave the line out.")
+        return forests
+
+    def _read_trees(self, lines: Sequence[str], first_line: int, path: str | os.PathLike | None) -> list[TreeSpans]:
+        given: dict[int, TreeSpans] = {}
+        for index, line in enumerate(lines):
+            if line.lstrip(" \t").startswith("("):
+                check_line(line, path, first_line + index)
+                given[index] = read_class_tree(line, path, first_line + index, needs_class=False).tree
+        texts: dict[int, TreeSpans] = {}
+        if len(given) < len(lines):
+            # Blank lines take the places of trees, so that the numbers of lines in messages are right.
+            parsed = self.text_parser.parse_lines(
+                ["" if index in given else line for index, line in enumerate(lines)], first_line, path
+            )
+            texts = {index: encode(parse.forest) for index, parse in enumerate(parsed) if index not in given}
+        parses: dict[int, TreeSpans] = {}
+        if self._record.node_symbols == "parser":
+            words = [" ".join(given[index].leaves) if index in given else "" for index in range(len(lines))]
+            parsed = self._word_parser.parse_lines(words, first_line, path) if given else []
+            parses = {**dict(enumerate(encode(parse.forest) for parse in parsed)), **texts}
+        trees = [given[index] if index in given else self._as_given(texts[index]) for index in range(len(lines))]
+        return [split_tree(put_symbols(tree, parses.get(index)), self._subwords) for index, tree in enumerate(trees)]
+
+    def _as_given(self, parse: TreeSpans) -> TreeSpans:
+        """Gives a parse the form of the folder's trees."""
+        return encode(tuple(map(binary_tree, decode(parse)))) if self._record.binarize else parse
+
+    @functools.cached_property
+    def text_parser(self) -> LineParser:
+        """The parser of raw text."""
+        if self._options is None:
+            raise ParserError(
+                "the folder was preprocessed without a parser for raw text: give bracketed trees, or preprocess with "
+                "--tree-parser, such as stanza"
+            )
+        moved = {} if self._parser_dir is None else {"parser_dir": self._parser_dir}
+        return LineParser(self._options.replace(**moved))
+
+    @functools.cached_property
+    def _word_parser(self) -> LineParser:
+        text = self.text_parser
+        # One model in memory serves both purposes, unless it was loaded with a tokeniser for raw text.
+        parser = text.parser if text.options.tokenize == "pretokenized" else None
+        return LineParser(word_options(text.options), parser)

@@ -1,10 +1,17 @@
-"""Folders of texts and their classes or numbers: their record in ``tree.json``, opening, checking, export of splits."""
+"""Folders of texts and their targets, which are classes or numbers.
+
+This module has the record of such a folder in ``tree.json``, reads lines of target tokens, and opens and exports
+splits. A line of class tokens holds the class of the example. In a folder of trees it holds the classes of all nodes in
+preorder, so the class of the example comes first. A number is written one character a token.
+"""
 
 from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterator, Sequence
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -13,7 +20,6 @@ import numpy as np
 from fairseq.data import Dictionary, data_utils
 from torch import Tensor
 
-from tree_fairseq.classification.targets import UNLABELLED
 from tree_fairseq.data_bin.kinds import DataKind, Export, ExportRequest, export_forests, register_kind
 from tree_fairseq.data_bin.manifest import Manifest, Section, register_section
 from tree_fairseq.data_bin.records import SideRecord
@@ -26,13 +32,13 @@ from tree_fairseq.data_bin.token_files import (
     token_prefix,
     token_words,
 )
-from tree_fairseq.data_bin.tree_store import StoredTree, TreeStore
-from tree_fairseq.errors import CorruptFileError, InputError, MissingTreesError
+from tree_fairseq.data_bin.tree_store import RESERVED_LABELS, StoredTree, TreeStore
+from tree_fairseq.errors import ClassError, CorruptFileError, InputError, MissingTreesError, UnknownClassError
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.bracket import write_forest
 from tree_fairseq.trees.spans import TreeSpans, decode, encode
-from tree_fairseq.trees.subwords import bpe_word, join_words, sentencepiece_word
+from tree_fairseq.trees.subwords import SUBWORD_SUFFIX, bpe_word, join_words, sentencepiece_word
 from tree_fairseq.trees.tree import forest_leaves
 
 TASK = "tree_classification"
@@ -53,6 +59,18 @@ SYMBOL_SOURCES = ("constant", "parser")
 
 SEPARATOR = "</s>"
 """The word between the sentences of a pair; fairseq's dictionaries have it as their EOS."""
+
+UNLABELLED = "-"
+"""Marks a node without a class. The dictionary of classes does not contain it, so it is stored as ``<unk>``."""
+
+IGNORE = -100
+"""Takes the place of a class at padding and where a node has no class. The losses of torch skip it."""
+
+CHARACTERS = "0123456789.-+e"
+"""The characters of a number, in the order of their dictionary."""
+
+_INTEGER_OR_FRACTION = re.compile(r"[+-]?\d+(\.\d+)?")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?")
 
 
 @dataclass
@@ -83,7 +101,7 @@ class ClassificationRecord(Section):
             those of its source side
         text_identity: name, version and model of that parser
         splits: by name
-        regression: whether the targets are numbers, written digit by digit (:mod:`tree_fairseq.classification.targets`)
+        regression: whether the targets are numbers, written digit by digit (:mod:`tree_fairseq.classification.folder`)
     """
 
     contents: ClassVar[str] = "classes"
@@ -124,6 +142,105 @@ class ClassificationRecord(Section):
     def dictionaries(self, source_lang: str) -> list[str]:
         """Names the dictionary of classes, once a split has classes."""
         return [f"dict.{CLASS}.txt"] if self.splits else []
+
+
+def class_order(name: str) -> tuple[int, float, str]:
+    """Returns the key by which classes are sorted: numbers by their value, then names."""
+    return (0, float(name), name) if _INTEGER_OR_FRACTION.fullmatch(name) else (1, 0.0, name)
+
+
+def check_class(name: str) -> None:
+    """Raises ClassError for the name of a class that one of the dictionary's special symbols has."""
+    if name in RESERVED_LABELS:
+        problem = f"a class is called {name}, which names a special symbol of the dictionary"
+        raise ClassError(problem, hint="Give it another name.")
+
+
+def require_known_class(name: str, known: Iterable[str]) -> None:
+    """Raises UnknownClassError unless a class is known, or `UNLABELLED`."""
+    if name != UNLABELLED and name not in known:
+        raise UnknownClassError(
+            f"{name!r} is not a class, the classes are {', '.join(sorted(known, key=class_order))}",
+            hint=f"A class has to occur in train; a node without a class is labelled {UNLABELLED}.",
+        )
+
+
+def is_number(text: str) -> bool:
+    """Returns whether a word is a finite number in decimal notation, with the exponent after ``e``."""
+    return _NUMBER.fullmatch(text) is not None and math.isfinite(float(text))
+
+
+class NumberDictionary(Dictionary):
+    """fairseq's dictionary, filled with the characters of numbers."""
+
+    @classmethod
+    def of_characters(cls) -> NumberDictionary:
+        made = cls()
+        for character in CHARACTERS:
+            made.add_symbol(character)
+        return made
+
+    def string(self, tensor, *args, **kwargs) -> str:
+        """Also writes each number as one word."""
+        # fairseq puts the lines of a batch one below the other, so only blanks are removed.
+        return super().string(tensor, *args, **kwargs).replace(" ", "")
+
+    def value(self, tokens: Tensor) -> float:
+        """Returns the number that a line of tokens writes, with or without EOS; ``nan`` if that is not a number."""
+        text = self.string(tokens)
+        return float(text) if is_number(text) else math.nan
+
+    def tokens(self, value: float) -> Tensor:
+        """Writes a number with six digits as a line of tokens with EOS, int32."""
+        return self.encode_line(" ".join(f"{value:.6g}"), add_if_not_exist=False)
+
+
+def class_targets(tokens: Tensor, dictionary: Dictionary) -> np.ndarray:
+    """Converts a line of class tokens, with or without EOS, to classes from 0, int64; ``<unk>`` becomes `IGNORE`."""
+    ids = tokens.numpy()[: -1 if len(tokens) and tokens[-1] == dictionary.eos() else None].astype(np.int64)
+    return np.where(ids == dictionary.unk(), IGNORE, ids - dictionary.nspecial)
+
+
+class ClassNodes:
+    """Finds the nodes of a stored full tree that have a class token of their own; ``labels`` is its label dictionary.
+
+    All nodes have one but the pieces of split words: ``(2 (2_sub un@@) (2_sub true))`` has one token, that of the word.
+    """
+
+    def __init__(self, labels: Dictionary):
+        self._is_piece = np.array([symbol.endswith(SUBWORD_SUFFIX) for symbol in labels.symbols])
+
+    def __call__(self, tree: StoredTree) -> np.ndarray:
+        """Returns these nodes in preorder, which is the order of the line's class tokens: int64 ``[tokens]``."""
+        if len(tree.label) and not 0 <= tree.label.min() <= tree.label.max() < len(self._is_piece):
+            raise CorruptFileError(
+                f"a label of a tree is outside the label dictionary of {len(self._is_piece)} symbols. Preprocess again"
+            )
+        return np.flatnonzero(~self._is_piece[tree.label])
+
+    def place(self, tree: StoredTree, classes: np.ndarray, fill: int) -> np.ndarray:
+        """Assigns a line of classes ``[tokens]`` to nodes: int64 ``[M]``, with ``fill`` at those without a token."""
+        nodes = self(tree)
+        if len(nodes) != len(classes):
+            raise CorruptFileError(
+                f"{len(classes)} classes for a tree of {len(nodes)} nodes with a class. Preprocess again"
+            )
+        placed = np.full(len(tree.label), fill, np.int64)
+        placed[nodes] = classes
+        return placed
+
+
+def read_target(tokens: Tensor, dictionary: Dictionary, index: int) -> int | float:
+    """Reads the line of example ``index``: its class, the first of the line, from 0; or its number."""
+    if isinstance(dictionary, NumberDictionary):
+        value = dictionary.value(tokens)
+        if math.isnan(value):
+            raise CorruptFileError(f"the label of example {index + 1} is not a number. Preprocess again")
+        return value
+    classes = class_targets(tokens, dictionary)
+    if not len(classes) or classes[0] < 0:
+        raise CorruptFileError(f"example {index + 1} has no class. Preprocess again")
+    return int(classes[0])
 
 
 class ExampleFiles(NamedTuple):

@@ -34,14 +34,16 @@ from tree_fairseq.classification.folder import (
     SYMBOL_SOURCES,
     TASK,
     TEXT,
+    UNLABELLED,
     ClassificationRecord,
     ClassSplitRecord,
+    NumberDictionary,
+    class_order,
 )
-from tree_fairseq.classification.targets import UNLABELLED, NumberDictionary, check_class, class_order
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.staging import PARSED, Staging, Work, staging_path
 from tree_fairseq.data_bin.token_files import found_impl, token_file_names, token_prefix
-from tree_fairseq.errors import ClassError, DictionaryMismatchError, InputError, ParserError, UnknownClassError
+from tree_fairseq.errors import DictionaryMismatchError, InputError, ParserError, UnknownClassError
 from tree_fairseq.parsing.corpus import parse_corpus, parser_labels
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.preprocessing.hook import Flags, Preprocessing, register_preprocessing
@@ -85,13 +87,9 @@ FLAGS: Flags = {
         "help": f"what a model reads at the nodes, never their class. constant: {NODE_SYMBOL} everywhere; parser: the "
         "labels that --tree-parser gives to the same words (default: parser for tsv, constant for trees)",
     },
-    "--classes": {
-        "metavar": "NAMES",
-        "help": "the classes, separated by commas; any other is an error (default: all that occur in train)",
-    },
 }
 # Other arguments of fairseq-preprocess that a folder of classes cannot have.
-_REFUSED = "source_modality target_modality joined_dictionary align_suffix alignfile thresholdtgt nwordstgt".split()
+_REFUSED = "source_modality target_modality joined_dictionary thresholdtgt nwordstgt".split()
 _REFUSED_WITHOUT_TREES = ("tree_parser", "node_symbols", "only_source")
 
 
@@ -115,9 +113,6 @@ def settled_arguments(args: Namespace) -> Namespace:
     refused[f"--target-lang {args.target_lang}"] = args.target_lang not in (None, CLASS)
     refused["--tree-sides target"] = "target" in args.tree_sides
     refused["--tree-noise"] = bool(args.tree_noise) and input_format == "trees"
-    refused["--classes beside --tgtdict or --regression"] = args.classes is not None and (
-        bool(args.tgtdict) or changes["regression"]
-    )
     refuse_flags(refused, task)
     settled = Namespace(**{**vars(args), **changes})
     if has_trees:
@@ -135,18 +130,6 @@ def _require_parser(args: Namespace) -> None:
     if args.node_symbols == "parser" and not has_parser:
         need = "--input-format tsv needs the trees of a parser" if is_text else "--node-symbols parser needs a parser"
         raise InputError(need, hint="Give --tree-parser: stanza, or right-branching if you do not need trees.")
-
-
-def given_classes(args: Namespace) -> list[str] | None:
-    """Returns the names in ``--classes`` in order, or raises ClassError if a class cannot have one of them."""
-    if args.classes is None:
-        return None
-    names = [name.strip() for name in args.classes.split(",")]
-    for name in names:
-        if not name or name == UNLABELLED or len(name.split()) > 1 or names.count(name) > 1:
-            raise ClassError(f"--classes {args.classes}: {name!r} cannot be the name of a class, or is there twice")
-        check_class(name)
-    return sorted(names, key=class_order)
 
 
 def preprocess_classification(args: Namespace, stock_main: StockMain) -> None:
@@ -223,7 +206,7 @@ class Examples:
     """The checked examples of a command.
 
     Attributes:
-        census: counts of every split
+        census: the counts of each split
         classes: the classes, or the characters of numbers, in the order of their dictionary
     """
 
@@ -234,7 +217,7 @@ class Examples:
 
     @classmethod
     def read(cls, args: Namespace, splits: tuple[Split, ...]) -> Examples:
-        """Reads and checks the files of all splits; the classes are those that the user gives, or those of train."""
+        """Reads and checks the files of all splits; without ``--tgtdict`` the classes are those of train."""
         known, census = _given_classes(args), dict[str, ClassCensus]()
         for split in splits:
             path, has_classes = _file_of(args, split), not args.only_source
@@ -275,17 +258,16 @@ class Examples:
 
 
 def _given_classes(args: Namespace) -> list[str] | None:
-    """The classes that the user gives; None if they are those of train."""
+    """Reads the classes of ``--tgtdict``; None if they are those of train."""
     if args.regression:
         return []
-    if args.tgtdict and not args.only_source:
-        dictionary = Dictionary.load(args.tgtdict)
-        names = dictionary.symbols[dictionary.nspecial :]
-        if UNLABELLED in names:
-            problem = f"{UNLABELLED} marks nodes without a class, and here it is a class"
-            raise UnknownClassError(problem, args.tgtdict)
-        return names
-    return given_classes(args)
+    if not args.tgtdict or args.only_source:
+        return None
+    dictionary = Dictionary.load(args.tgtdict)
+    names = dictionary.symbols[dictionary.nspecial :]
+    if UNLABELLED in names:
+        raise UnknownClassError(f"{UNLABELLED} marks nodes without a class, and here it is a class", args.tgtdict)
+    return names
 
 
 def _start_record(
@@ -342,7 +324,7 @@ def _parse(words: Path, options: ParserOptions, work: Work) -> list[Path]:
 
 
 def _with_labels(side: TreeSide, args: Namespace, text_options: ParserOptions | None, work: Work) -> TreeSide:
-    """The side of trees that were given with classes at their nodes, with the symbols that replace these."""
+    """Adds the symbols that replace the classes of given trees to the labels of their side."""
     labels: Labels = ((), ())
     if args.node_symbols == "parser":
         labels = parser_labels(word_options(text_options), work.pool)
@@ -352,7 +334,7 @@ def _with_labels(side: TreeSide, args: Namespace, text_options: ParserOptions | 
 
 
 def _class_dictionary(examples: Examples, work: Work) -> dict[str, str]:
-    """Writes the dictionary of classes, which fairseq would sort by frequency, or that of numbers, if none is given."""
+    """Writes the dictionary of classes or numbers if none is given; fairseq would sort the classes by frequency."""
     args = examples.args
     if (args.tgtdict and not args.regression) or not examples.have_classes:
         return {}

@@ -4,23 +4,23 @@ A pair is one line of tokens: the first sentence, EOS, the second; every line en
 So EOS separates sentences as the separator of pretrained encoders does, and needs no symbol of its own.
 """
 
-import functools
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import torch
 from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
 from fairseq.tasks import register_task
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
+from tree_fairseq.classification.classifier import Predictor, hypothesis
 from tree_fairseq.classification.dataset import TextDataset, refuse_long_text
-from tree_fairseq.classification.folder import SENTENCE_TASK, ClassificationRecord, ExampleFiles
-from tree_fairseq.classification.new_lines import SentenceReader
-from tree_fairseq.classification.prediction import NumberPredictor
-from tree_fairseq.classification.targets import NumberDictionary
-from tree_fairseq.classification.task import ClassificationConfig, ClassificationTask
+from tree_fairseq.classification.examples import joined_sentences, placed
+from tree_fairseq.classification.folder import SENTENCE_TASK, ClassificationRecord, ExampleFiles, NumberDictionary
+from tree_fairseq.classification.task import INPUT, ClassificationConfig, ClassificationTask
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.errors import InputError, LongSentenceError
 from tree_fairseq.support.options import option
@@ -29,6 +29,24 @@ from tree_fairseq.tasks.tree_task import trees_read
 from tree_fairseq.trees.tree import Forest
 
 logger = logging.getLogger(__name__)
+
+
+class NumberPredictor(Predictor):
+    """Makes a number, written digit by digit, the only hypothesis.
+
+    The number of an ensemble is the mean of those of its members.
+    """
+
+    dictionary: NumberDictionary
+
+    def predict(self, models: Sequence[nn.Module], net_input: dict) -> list[list[dict]]:
+        """Returns a number for each example: ``tokens`` are the digits and EOS, ``score`` is always 0."""
+        predicted = torch.stack([model(**net_input)["logits"].squeeze(1).float() for model in models]).mean(0)
+        return [[hypothesis(self.dictionary.tokens(value).long(), 0.0)] for value in predicted.tolist()]
+
+
+def _refuse_text(num_tokens: int, limit: int, path: str, line: int) -> None:
+    refuse_long_text(f"a text of {num_tokens} tokens, the ends of sentences among them", limit, path, line)
 
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
@@ -63,8 +81,7 @@ class TreeSentenceClassificationTask(ClassificationTask):
         """Refuses examples beyond ``--max-source-positions``."""
         limit = self.cfg.max_source_positions
         for index in np.flatnonzero(files.lengths > limit)[:1].tolist():
-            text = f"a text of {files.lengths[index]} tokens, the ends of sentences among them"
-            refuse_long_text(text, limit, *files.place(index))
+            _refuse_text(files.lengths[index], limit, *files.place(index))
         is_train = split == self.cfg.train_subset
         return TextDataset(files.tokens, files.lengths, self.src_dict, files.targets, self.tgt_dict, is_train)
 
@@ -89,10 +106,16 @@ class TreeSentenceClassificationTask(ClassificationTask):
         is_same = (ours.input_format, ours.regression) == (theirs.input_format, theirs.regression)
         return found if is_same else [*found, "kinds of examples"]
 
-    @functools.cached_property
-    def read_lines(self) -> SentenceReader:
-        """Reads new lines; a pair has a tab between its sentences."""
-        return SentenceReader(self.record.input_format == "pair", self.src_dict, self.cfg.max_source_positions)
+    def read_lines(self, lines, encode_fn, first_line: int = 1) -> NewLines:
+        """Refuses lines beyond ``--max-source-positions``; a pair has a tab between its sentences."""
+        limit, words = self.cfg.max_source_positions, []
+        for number, line in enumerate(lines, start=first_line):
+            sentences = [encode_fn(sentence) for sentence in line.split("\t")]
+            with placed(INPUT, number):
+                words.append(joined_sentences(sentences, self.record.input_format == "pair").split())
+            if len(words[-1]) >= limit:
+                _refuse_text(len(words[-1]) + 1, limit, INPUT, number)
+        return NewLines([self.encode_words(own, append_eos=True) for own in words], words=words)
 
     def source_forests(self, lines, encode_fn) -> list[Forest]:
         """Returns an empty forest for each line, as no trees are read."""

@@ -2,10 +2,12 @@
 
 import functools
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable, Optional
 
+import numpy as np
 import torch
 from fairseq import utils
 from fairseq.criterions.cross_entropy import CrossEntropyCriterion
@@ -17,13 +19,19 @@ from fairseq.tasks import register_task
 from omegaconf import II
 from torch import Tensor
 
-from tree_fairseq.classification.classifier import ClassTask, TreeClassifier
+from tree_fairseq.classification.classifier import ClassPredictor, ClassTask, TreeClassifier, class_probabilities
 from tree_fairseq.classification.criterion import confusion_line
 from tree_fairseq.classification.dataset import DocumentDataset, SentenceTreeReader, TextDataset, document_lengths
-from tree_fairseq.classification.folder import CLASS, TASK, TEXT, ClassificationRecord, ExampleFiles, open_split
-from tree_fairseq.classification.new_lines import DocumentReader, LineTrees
-from tree_fairseq.classification.prediction import ClassPredictor, class_probabilities
-from tree_fairseq.classification.targets import ClassNodes
+from tree_fairseq.classification.examples import LineTrees
+from tree_fairseq.classification.folder import (
+    CLASS,
+    TASK,
+    TEXT,
+    ClassificationRecord,
+    ClassNodes,
+    ExampleFiles,
+    open_split,
+)
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.text_record import with_folder_model
 from tree_fairseq.data_bin.token_files import load_dictionary
@@ -31,13 +39,16 @@ from tree_fairseq.data_bin.tree_store import load_label_dictionary
 from tree_fairseq.errors import DataFolderError, DictionaryMismatchError, InputError
 from tree_fairseq.support.options import given_flags, option, refuse_flags
 from tree_fairseq.tasks.pair_dataset import NewLines, first_line_of
-from tree_fairseq.tasks.reduced_trees import TreeReader
+from tree_fairseq.tasks.reduced_trees import TreeReader, as_stored
 from tree_fairseq.tasks.tree_task import TreeTask, TreeTaskConfig
 from tree_fairseq.tasks.unknown_tokens import count_typed
 from tree_fairseq.trees.spans import decode
 from tree_fairseq.trees.tree import Forest
 
 logger = logging.getLogger(__name__)
+
+INPUT = "input"
+"""Stands for the file in messages about new lines."""
 
 _OF_SEARCHES = "constraints lm_path prefix_size print_alignment replace_unk sampling score_reference".split()
 
@@ -123,8 +134,16 @@ class ClassificationTask(ClassTask, TreeTask):
 
     # New text: fairseq-interactive and the hub
 
-    read_lines: Callable[..., NewLines]
-    """Makes token tensors of new lines, and their trees, exactly as those of the training data were made."""
+    def encode_words(self, words: Sequence[str], append_eos: bool = False) -> Tensor:
+        """Returns the tokens of words, int64."""
+        return self.src_dict.encode_line(" ".join(words), add_if_not_exist=False, append_eos=append_eos).long()
+
+    def read_lines(self, lines: Sequence[str], encode_fn: Callable[[str], str], first_line: int = 1) -> NewLines:
+        """Makes token tensors of new lines, and their trees, exactly as those of the training data were made.
+
+        ``encode_fn`` tokenises a text and splits it into subwords. Errors count lines from ``first_line``.
+        """
+        raise NotImplementedError
 
     def source_forests(self, lines: list[str], encode_fn: Callable[[str], str]) -> list[Forest]:
         """Returns the trees of each line, as they are read."""
@@ -267,15 +286,24 @@ class TreeClassificationTask(ClassificationTask):
         return found
 
     @functools.cached_property
-    def read_lines(self) -> DocumentReader:
-        """Reads new lines and their trees."""
+    def line_trees(self) -> LineTrees:
+        """Makes the trees of new lines."""
         options = with_folder_model(self.trees.options, self.folder, TEXT)
-        reader = LineTrees(self.record, options, self.cfg.parser_dir)
-        return DocumentReader(reader, self.src_dict, self.label_dictionary, self.cfg.max_source_positions)
+        return LineTrees(self.record, options, self.cfg.parser_dir)
 
     def source_forests(self, lines, encode_fn) -> list[Forest]:
         """Parses lines, or reads their trees."""
-        return [decode(tree) for tree in self.read_lines.trees(lines, encode_fn)]
+        return [decode(tree) for tree in self.line_trees.read(lines, encode_fn, path=INPUT)]
+
+    def read_lines(self, lines, encode_fn, first_line: int = 1) -> NewLines:
+        """Cuts lines beyond ``--max-source-positions`` at a sentence."""
+        forests = self.line_trees.read(lines, encode_fn, first_line, INPUT)
+        trees = [as_stored(forest, self.label_dictionary) for forest in forests]
+        leaves = np.array([tree.num_leaves for tree in trees], np.int64)
+        limit = self.cfg.max_source_positions
+        kept = document_lengths(trees, leaves, limit, lambda index: (INPUT, first_line + index), INPUT)
+        words = [forest.leaves[:length] for forest, length in zip(forests, kept.tolist())]
+        return NewLines([self.encode_words(own) for own in words], trees, words)
 
     def new_dataset(self, lines) -> DocumentDataset:
         """Parses token tensors without trees by their words."""

@@ -100,7 +100,7 @@ BINARY_LEVELS = "binary_levels"
 
 
 def with_binary_levels(sentence_trees: dict[str, Any], pad: int) -> dict[str, Any]:
-    """Adds, for collaters, the levels of the binary trees (:data:`BINARY_LEVELS`), and ``num_documents``.
+    """Adds the levels of the binary trees (:data:`BINARY_LEVELS`) to collated documents.
 
     See :func:`tree_fairseq.nn.tree_lstm.level_sizes`. Without them, the encoder asks the device.
     """
@@ -108,7 +108,7 @@ def with_binary_levels(sentence_trees: dict[str, Any], pad: int) -> dict[str, An
         return sentence_trees
     tree = BinaryBranches.of(TreeBatch.from_net_input(sentence_trees, sentence_trees["tokens"], pad))
     sizes = level_sizes(*(values.numpy() for values in (tree.parents, tree.branches, tree.mask)), degree=2)
-    return {**sentence_trees, BINARY_LEVELS: sizes, "num_documents": int(sentence_trees["document"][-1]) + 1}
+    return {**sentence_trees, BINARY_LEVELS: sizes}
 
 
 class TreeLSTMEncoder(FairseqEncoder):
@@ -148,8 +148,8 @@ class TreeLSTMEncoder(FairseqEncoder):
         x = self.dropout(torch.cat(features, dim=1))  # (R, 2 S, E)
         h, _ = self.tree_lstm(x, tree.parents, tree.branches, tree.mask, sentence_trees.get(BINARY_LEVELS))
         own = h[torch.arange(len(h), device=h.device), tree.root]  # (R, D)
-        num_documents = sentence_trees.get("num_documents")
-        roots = pool_roots(own, sentence_trees["document"], self.document_root, num_documents)
+        documents = sentence_trees["document"], sentence_trees["num_documents"]
+        roots = pool_roots(own, *documents, self.document_root)
         leaves, nodes, _ = h.tensor_split([tokens.size(1), tree.divided.size(1)], dim=1)
         return DocumentStates(leaves, nodes, roots)
 

@@ -16,14 +16,7 @@ from tree_fairseq.classification.classifier import (
     TreeReadoutConfig,
     pool_roots,
 )
-from tree_fairseq.classification.document_structure import (
-    DocumentStructure,
-    Placement,
-    document_sizes,
-    joined_rows,
-    pack,
-    unpack,
-)
+from tree_fairseq.classification.document_structure import DocumentStructure, Placement, joined_rows, unpack
 from tree_fairseq.errors import InputError
 from tree_fairseq.nn.distance_bias import (
     DistanceBiasConfig,
@@ -111,17 +104,16 @@ class DocumentEncoder(TreeTransformerEncoder):
 
     def forward(self, sentence_trees: dict[str, Any]) -> DocumentStates:
         """Encodes a batch of documents, packed if that helps; the first node of each sentence is its root."""
-        sizes, sentences = document_sizes(sentence_trees, self.padding_idx), sentence_trees
-        packed = self.join_leaves and len(sentence_trees["document"]) > sizes.documents
-        if packed:
-            # Leaves attend beyond their sentence, and nodes to no other tree of their row.
-            sentences = sentence_trees.get("packed") or pack(sentence_trees, self.padding_idx, self.padding_idx)
-        tokens, document = sentences["tokens"], sentences["document"]
+        num_documents = sentence_trees["num_documents"]
+        # If documents have one sentence each, no leaf attends beyond its sentence.
+        packed = self.join_leaves and len(sentence_trees["document"]) > num_documents
+        sentences = sentence_trees["packed"] if packed else sentence_trees
+        tokens = sentences["tokens"]
         batch = TreeBatch.from_net_input(sentences, tokens, self.padding_idx)
         structure: Union[DocumentStructure, TreeStructure] = self.build_structure(batch)
         if packed:
             mask_subtrees = not self.cfg.no_subtree_mask
-            structure = DocumentStructure.build(batch, structure, document, sizes, mask_subtrees)
+            structure = DocumentStructure.build(batch, structure, sentences, num_documents, mask_subtrees)
         if len(self.layers) and self.layers[0].self_attn.distance_bias is not None:
             self._give_rows(structure, batch)
         embedded = torch.cat([self._embed_leaves(tokens, structure), self.forward_labels(batch.label)], dim=1)
@@ -131,7 +123,7 @@ class DocumentEncoder(TreeTransformerEncoder):
             leaves, nodes = unpack(leaves, sentences["leaves"]), unpack(nodes, sentences["nodes"])
         has_node = (sentence_trees["end"] > sentence_trees["start"]).any(1, keepdim=True)
         own = torch.where(has_node, nodes[:, 0], leaves[:, 0]) if nodes.size(1) else leaves[:, 0]
-        roots = pool_roots(own, sentence_trees["document"], self.document_root, sizes.documents)
+        roots = pool_roots(own, sentence_trees["document"], num_documents, self.document_root)
         return DocumentStates(leaves, nodes, roots)
 
     def _give_rows(self, structure: Union[DocumentStructure, TreeStructure], batch: TreeBatch) -> None:

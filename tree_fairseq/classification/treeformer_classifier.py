@@ -10,8 +10,13 @@ from fairseq.models.transformer.transformer_legacy import base_architecture
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tree_fairseq.classification.classifier import TRANSFORMER_SIZES, ClassifierConfig, ClassReadout, SequenceClassifier
-from tree_fairseq.classification.embeddings import build_word_embeddings
+from tree_fairseq.classification.classifier import (
+    TRANSFORMER_SIZES,
+    ClassifierConfig,
+    ClassReadout,
+    SequenceClassifier,
+    build_word_embeddings,
+)
 from tree_fairseq.errors import InputError
 from tree_fairseq.nn.devices import padded_on_the_right
 from tree_fairseq.nn.distance_bias import (

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from tree_fairseq.classification.classifier import TreeClassifier
-from tree_fairseq.classification.targets import IGNORE
+from tree_fairseq.classification.folder import IGNORE
 from tree_fairseq.classification.task import ClassificationTask
 from tree_fairseq.drawing.views import Explained, Views, register_views
 from tree_fairseq.trees.spans import encode, reduce_spans

@@ -15,7 +15,7 @@ from fairseq.data import Dictionary
 from fairseq.tasks.translation import TranslationTask
 from sacrebleu.metrics import BLEU
 
-from tree_fairseq.classification.targets import NumberDictionary
+from tree_fairseq.classification.folder import NumberDictionary
 from tree_fairseq.classification.task import ClassificationTask
 from tree_fairseq.data_bin.manifest import MANIFEST_NAME, Manifest
 from tree_fairseq.data_bin.symbol_dictionary import TreeDictionary

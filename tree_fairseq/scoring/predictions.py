@@ -31,7 +31,7 @@ from tree_fairseq.classification.criterion import (
     spearman,
 )
 from tree_fairseq.classification.examples import read_class_tree
-from tree_fairseq.classification.targets import class_order, is_number
+from tree_fairseq.classification.folder import class_order, is_number
 from tree_fairseq.errors import LabelColumnError, ScoringError
 from tree_fairseq.scoring.measures import AdditiveMeasure, Measure, OutcomeMeasure
 from tree_fairseq.scoring.outputs import read_hypotheses, read_references
