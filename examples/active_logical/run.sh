@@ -73,6 +73,6 @@ for set in test test1 ${DEEPER:+test2}; do
 done
 # Whole trees
 step "$OUTPUT/score.json" tree-fairseq score structural --run "$OUTPUT" --references "$TEXT" --target-lang target \
-    --data "$BIN" $SYMBOLS --sets test= test1=new_words ${DEEPER:+test2=deeper --size-bounds 10 20 30 40 50 60 70 80 100} \
+    --data "$BIN" $SYMBOLS --sets test= test1=new_words ${DEEPER:+test2=deeper --length-bounds 10 20 30 40 50 60 70 80 100} \
     ${DEEPER:+--depth-bounds 4 5 6 7 8 9 10 12 15 20} --primary accuracy --checkpoint "$RUN/checkpoints/average.pt" \
     --describe recipe=active_logical setting="$SETTING" arch="$ARCH" seed="$SEED" --result "$OUT/result.json"

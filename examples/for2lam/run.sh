@@ -89,6 +89,6 @@ for set in test ${LONGER:+test1}; do
 done
 # Whole programs
 step "$OUTPUT/score.json" tree-fairseq score structural --run "$OUTPUT" --references "$TEXT" --target-lang lam \
-    --data "$BIN" $SYMBOLS --sets test= ${LONGER:+test1=longer --size-bounds 10 20 30 40 50 60 70 80 100} \
+    --data "$BIN" $SYMBOLS --sets test= ${LONGER:+test1=longer --length-bounds 10 20 30 40 50 60 70 80 100} \
     ${LONGER:+--depth-bounds 4 5 6 7 8 9 10 12 15 20} --primary accuracy --checkpoint "$RUN/checkpoints/average.pt" \
     --describe recipe=for2lam setting="$SETTING" arch="$ARCH" seed="$SEED" --result "$OUT/result.json"

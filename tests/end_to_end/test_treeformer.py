@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 import re
@@ -216,27 +215,22 @@ def test_f1_against_gold_trees_stands_beside_baselines(trained, tmp_path, caplog
     gold = tmp_path / "gold.trees"
     trees = [write_forest(join_words(read_forest(pair.tree), bpe_word)) for pair in make_pairs(16, 2)]
     gold.write_text("\n".join(trees) + "\n", encoding="utf-8")
-    flags = ("--gold", gold, "--scores", tmp_path / "scores.json", "--output", tmp_path / "trees")
+    flags = ("--gold", gold, "--output", tmp_path / "trees")
     with caplog.at_level(logging.INFO, logger="tree_fairseq"):
-        assert run_induce(trained, *flags) == 0
-    scores = json.loads((tmp_path / "scores.json").read_text())
-    assert scores["gold, binary"]["corpus"] > scores["random"]["corpus"] and scores["induced"]["sentences"] >= 14
-    assert f"{scores['induced']['sentence']:.2f}" in caplog.text
-    assert run_induce(trained, "--gold-words", *flags) == 0
+        assert run_induce(trained, *flags, "--gen-subset", "test") == 0
+    rows = [line.rsplit(maxsplit=2) for line in caplog.messages[-1].splitlines()[2:]]
+    corpus = {name: float(score) for name, _, score in rows}
+    assert corpus["gold, binary"] > corpus["random"] and "induced" in corpus
+    assert run_induce(trained, *flags) == 0
     assert [forest_leaves(read_forest(line)) for line in (tmp_path / "trees").read_text().splitlines()] == [
         forest_leaves(read_forest(tree)) for tree in trees
     ]
 
 
 def test_pictures_of_trees_and_of_attention(trained, tmp_path):
-    assert (
-        run_induce(
-            trained, "--draw", tmp_path / "pictures", "--draw-first", 2, "--beam", 2, "--output", tmp_path / "trees"
-        )
-        == 0
-    )
-    names = {f"{kind}-{number}.svg" for kind in ("tree", "attention") for number in (0, 1)}
-    names |= {f"attention-{number}.png" for number in (0, 1)}
+    assert run_induce(trained, "--draw", tmp_path / "pictures", "--beam", 2, "--output", tmp_path / "trees") == 0
+    names = {f"{kind}-{number}.svg" for kind in ("tree", "attention") for number in range(len(SENTENCES))}
+    names |= {f"attention-{number}.png" for number in range(len(SENTENCES))}
     assert {path.name for path in (tmp_path / "pictures").iterdir()} == names
     texts = ["".join(found.itertext()) for found in ElementTree.parse(tmp_path / "pictures/attention-1.svg").iter()]
     assert {*SENTENCES[1].split(), "</s>", "source tokens", "target tokens"} <= set(texts)
@@ -248,10 +242,9 @@ def test_missing_files_are_named(trained, tmp_path, caplog, flag):
     assert "nowhere" in caplog.text
 
 
-@pytest.mark.parametrize("flag", ["--output", "--scores"])
-def test_folders_for_results_are_looked_for_first(trained, tmp_path, capsys, flag):
+def test_folders_for_results_are_looked_for_first(trained, tmp_path, capsys):
     with pytest.raises(SystemExit):
-        run_induce(trained, "--gold", tmp_path / "gold", flag, tmp_path / "nowhere" / "file")
+        run_induce(trained, "--gold", tmp_path / "gold", "--output", tmp_path / "nowhere" / "file")
     assert f"the folder {tmp_path / 'nowhere'} does not exist" in capsys.readouterr().err
 
 
@@ -260,10 +253,10 @@ def test_what_cannot_be_induced_is_said(trained, stock_trained, tmp_path, caplog
     assert "cannot induce trees" in caplog.text
     gold = tmp_path / "gold.trees"
     gold.write_text("(S (A a))\n", encoding="utf-8")
-    assert run_induce(trained, "--gold", gold) == 1
+    assert run_induce(trained, "--gold", gold, "--gen-subset", "test") == 1
     assert "has 1 lines, but there are 16 sentences" in caplog.text
     gold.write_text("(S (A a))\n" * 16, encoding="utf-8")
-    assert run_induce(trained, "--gold", gold) == 1
+    assert run_induce(trained, "--gold", gold, "--gen-subset", "test") == 1
     assert (
         f"gold.trees:1: the tree has 1 words, but the sentence has {len(SENTENCES[0].replace('@@ ', '').split())}"
         in caplog.text
@@ -271,5 +264,3 @@ def test_what_cannot_be_induced_is_said(trained, stock_trained, tmp_path, caplog
     gold.write_text("(S (A a)\n", encoding="utf-8")
     assert run_induce(trained, "--gold", gold) == 1
     assert "gold.trees:1" in caplog.text
-    with pytest.raises(SystemExit):
-        run_induce(trained, "--gold-words")

@@ -145,16 +145,13 @@ def test_brackets_are_compared_as_evalb_does(folder, caplog, capsys):
     assert [part["sentences"] for part in result["by_length"]] == [23, 1]
 
 
-def test_a_hypothesis_that_is_no_tree_is_an_error_sentence_and_punctuation_counts_on_request(folder):
+def test_a_hypothesis_that_is_no_tree_is_an_error_sentence(folder):
     gold = ["(S (NP (NN a)) (, ,) (VP (VB b)) (. .))"] * 2
     write("gold", gold)
     write("found", ["(S (NP (NN a) (, ,)) (VP (VB b)) (. .))", "(S (NP"])
     files = {"hypotheses": "found", "references": ("gold",)}
     assert score("--metrics", "brackets", **files)["bracket_sentences"] == {"error": 1, "skipped": 0, "valid": 1}
     assert score("--metrics", "brackets", **files)["metrics"]["bracket_f1"] == 100
-    kept = score("--metrics", "brackets", "--punctuation", **files)
-    assert kept["metrics"]["bracket_f1"] == pytest.approx(200 / 3)
-    assert "," not in kept["signatures"]["bracket_f1"] and "-NONE-" in kept["signatures"]["bracket_f1"]
 
 
 def test_brackets_of_a_baseline_are_compared(folder):

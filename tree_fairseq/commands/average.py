@@ -29,14 +29,13 @@ _EPOCH = re.compile(r"checkpoint(\d+)\.pt")
 _UPDATE = re.compile(r"checkpoint_\d+_(\d+)\.pt")
 
 
-def last_checkpoints(
-    folder: Path, count: int, pattern: re.Pattern[str] = _EPOCH, upper_bound: int | None = None
-) -> list[Path]:
-    """Returns the ``count`` newest checkpoints of a folder, newest first, by the number that the pattern finds in their
-    names, up to a bound. A folder with fewer checkpoints causes a warning; without any, a CheckpointError."""
+def last_checkpoints(folder: Path, count: int, pattern: re.Pattern[str] = _EPOCH) -> list[Path]:
+    """Returns the ``count`` newest checkpoints of a folder, newest first, by the number in their names.
+
+    Logs a warning if there are fewer, and raises CheckpointError if there are none.
+    """
     matches = ((pattern.fullmatch(path.name), path) for path in folder.iterdir())
     numbered = [(int(match[1]), path) for match, path in matches if match]
-    numbered = [(number, path) for number, path in numbered if upper_bound is None or number <= upper_bound]
     if not numbered:
         raise CheckpointError(f"{folder} has no checkpoint whose name matches {pattern.pattern}")
     chosen = [path for _, path in sorted(numbered, reverse=True)[:count]]
@@ -89,7 +88,6 @@ def main(arguments: list[str] | None = None) -> int:
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--last-epochs", type=int, metavar="N", help="the last N files checkpointE.pt of the folder")
     which.add_argument("--last-updates", type=int, metavar="N", help="the last N files checkpoint_E_U.pt of the folder")
-    parser.add_argument("--upper-bound", type=int, metavar="K", help="ignore epochs (or updates) above K")
     args = parser.parse_args(arguments)
     count = args.last_updates if args.last_epochs is None else args.last_epochs
     if (len(args.inputs) == 1 and args.inputs[0].is_dir()) != (count is not None):
@@ -100,7 +98,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         paths = args.inputs
         if count is not None:
-            paths = last_checkpoints(paths[0], count, _EPOCH if args.last_epochs else _UPDATE, args.upper_bound)
+            paths = last_checkpoints(paths[0], count, _EPOCH if args.last_epochs else _UPDATE)
         average_checkpoints(paths, args.output)
     except CheckpointError as error:
         return failed(error, logger)

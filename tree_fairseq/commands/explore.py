@@ -39,14 +39,11 @@ _PORT = 8017
 
 def explore(args: argparse.Namespace, overrides: dict[str, Any]) -> None:
     """Loads the systems, explains the sentences, and writes or serves the page."""
-    names = args.names or ("model", "baseline")
-    places = [(args.path, args.data), (args.baseline, args.baseline_data or args.data)]
-    systems = [
-        System(load_models(path, data, overrides, args.cpu), name)
-        for name, (path, data) in zip(names, places)
-        if path is not None
-    ]
-    comparison = Comparison(systems, args.title, progress=not args.no_progress_bar)
+    systems = [System(load_models(args.path, args.data, overrides, args.cpu), "model")]
+    if args.baseline is not None:
+        baseline = load_models(args.baseline, args.baseline_data or args.data, overrides, args.cpu)
+        systems.append(System(baseline, "baseline"))
+    comparison = Comparison(systems, progress=not args.no_progress_bar)
     count = args.sentences
     if count is None:
         count = _SENTENCES_SERVED if args.serve else _SENTENCES
@@ -85,11 +82,9 @@ def _add_flags(parser: argparse.ArgumentParser) -> list[str]:
     own = [
         add("--baseline", metavar="CHECKPOINT", help="a second system to compare with"),
         add("--baseline-data", metavar="DIR", help="the folder of the second system, if it is another"),
-        add("--names", nargs=2, metavar=("NAME", "NAME"), help="of the systems (default: model baseline)"),
         add("--sentences", type=_count, metavar="N", help=sentences),
         add("--output", type=Path, metavar="FILE", help=page),
         add("--json", type=Path, metavar="FILE", help="write what the page shows as JSON"),
-        add("--title", default="tree-fairseq explorer", help="of the page (default: %(default)s)"),
         add("--serve", action="store_true", help=served),
         add("--port", type=int, default=_PORT, help="of --serve; 0 is any free one (default: %(default)s)"),
         add("--demo", action="store_true", help="explore the model that comes with the package"),

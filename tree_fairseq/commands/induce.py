@@ -1,19 +1,19 @@
 """Induces trees with a Treeformer, scores them against gold trees and draws them.
 
     tree-fairseq induce data-bin --path checkpoint.pt --gen-subset test > test.trees
-    tree-fairseq induce data-bin --path checkpoint.pt --gold gum/dev.mrg --gold-words > dev.trees
+    tree-fairseq induce data-bin --path checkpoint.pt --gold gum/dev.mrg > dev.trees
     tree-fairseq induce data-bin --path checkpoint.pt --input text --draw pictures
 
 Every phrase, from the sentence down, is split at the point with the greatest pooling weight (Patel & Flanigan, section
 6.6), also phrases longer than the trained chart, because the recurrence is the same for all lengths. The output has one
-tree per line, in the order of the input, and a blank line for a blank line; ``--output FILE`` writes it to a file. The
-flags are those of ``fairseq-generate`` and a few more.
+tree per line, in the order of the input, and a blank line for a blank line; ``--output FILE`` writes it to a file.
+``--gold`` without ``--gen-subset`` and ``--input`` reads the words of the gold trees. The flags are those of
+``fairseq-generate`` and a few more.
 """
 
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import logging
 import sys
 from collections.abc import Sequence
@@ -28,7 +28,6 @@ from tree_fairseq.drawing.phrase_map import draw_phrase_map
 from tree_fairseq.drawing.tree_pictures import tree_to_svg
 from tree_fairseq.errors import ScoringError, TreeFairseqError
 from tree_fairseq.scoring.bracket_f1 import compare, table
-from tree_fairseq.support.files import write_json
 from tree_fairseq.support.logs import failed
 from tree_fairseq.treeformer.induction import Inducer, attended_phrases
 from tree_fairseq.trees.bracket import read_forest, write_forest
@@ -38,20 +37,22 @@ from tree_fairseq.trees.tree import Forest, forest_leaves
 
 logger = logging.getLogger(__name__)
 
-_PHRASES_DRAWN = 4
+_SENTENCES_DRAWN, _PHRASES_DRAWN = 20, 4
 
 
-def draw(inducer: Inducer, trees: Sequence[Forest | None], folder: Path, count: int) -> None:
-    """Translates the first sentences and draws the tree and the attention of each.
+def draw(inducer: Inducer, trees: Sequence[Forest | None], folder: Path) -> None:
+    """Translates the first 20 sentences and draws the tree and the attention of each.
 
     Writes ``tree-NUMBER.svg``, and ``attention-NUMBER`` as ``.svg`` and ``.png``.
     """
-    pictures = {f"tree-{number}": tree_to_svg(forest) for number, forest in enumerate(trees[:count]) if forest}
+    pictures = {
+        f"tree-{number}": tree_to_svg(forest) for number, forest in enumerate(trees[:_SENTENCES_DRAWN]) if forest
+    }
     folder.mkdir(parents=True, exist_ok=True)
     for name, picture in pictures.items():
         (folder / f"{name}.svg").write_bytes(picture.encode())
     target_dictionary = inducer.task.target_dictionary
-    for number, source, target in inducer.translations(count):
+    for number, source, target in inducer.translations(_SENTENCES_DRAWN):
         attended = attended_phrases(inducer.models, source, target, target_dictionary.eos(), _PHRASES_DRAWN)
         written = [target_dictionary[token] for token in target.tolist()]
         title = f"Phrases of sentence {number} that its translation attends to"
@@ -79,12 +80,10 @@ def _run(args: argparse.Namespace, inducer: Inducer, gold: Sequence[Forest] | No
     else:
         args.output.write_bytes(text.encode())
     if args.draw is not None:
-        draw(inducer, trees, args.draw, args.draw_first)
+        draw(inducer, trees, args.draw)
     if gold is not None:
         scores = compare(gold, [None if forest is None else join_words(forest) for forest in trees], args.seed)
         logger.info("%s", table(scores))
-        if args.scores is not None:
-            write_json(args.scores, {name: dataclasses.asdict(score) for name, score in scores.items()})
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -95,19 +94,18 @@ def main(arguments: list[str] | None = None) -> int:
     parser.prog, parser.description = "tree-fairseq induce", __doc__.splitlines()[0]
     add = parser.add_argument_group("Induced trees (--input FILE reads raw text instead of --gen-subset)").add_argument
     add("--output", type=Path, metavar="FILE", help="where to write the trees (default: standard output)")
-    add("--gold", type=Path, metavar="FILE", help="bracketed gold trees of the sentences, for F1")
-    add("--gold-words", action="store_true", help="read the words of --gold instead of --gen-subset")
-    add("--scores", type=Path, metavar="FILE", help="also write the scores as JSON")
-    add("--draw", type=Path, metavar="DIR", help="draw the trees, and the phrases that translations attend to")
-    add("--draw-first", type=int, default=20, metavar="N", help="number of sentences to draw (default: %(default)s)")
+    gold = "bracketed gold trees of the sentences, for F1; without --gen-subset and --input, their words are read"
+    add("--gold", type=Path, metavar="FILE", help=gold)
+    drawn = f"draw the first {_SENTENCES_DRAWN} trees, and the phrases that translations attend to"
+    add("--draw", type=Path, metavar="DIR", help=drawn)
+    parser.set_defaults(gen_subset=None)
     args = options.parse_args_and_arch(parser, input_args=arguments)
     if args.path is None:
         parser.error("--path CHECKPOINT is missing")
-    if args.gold is None and (args.gold_words or args.scores is not None):
-        parser.error("--gold-words and --scores need --gold")
-    for path in (args.output, args.scores):
-        if path is not None and not path.parent.is_dir():
-            parser.error(f"{path}: the folder {path.parent} does not exist")
+    reads_gold = args.gold is not None and args.gen_subset is None and args.input == "-"
+    args.gen_subset = args.gen_subset or "test"
+    if args.output is not None and not args.output.parent.is_dir():
+        parser.error(f"{args.output}: the folder {args.output.parent} does not exist")
     try:
         if args.draw is not None:
             # Without matplotlib the command ends now, and not after its work.
@@ -117,7 +115,7 @@ def main(arguments: list[str] | None = None) -> int:
             lines = enumerate(read_lines(args.gold), start=1)
             gold = [read_forest(line, path=args.gold, line_number=number) for number, line in lines]
         inducer = Inducer(convert_namespace_to_omegaconf(args))
-        if args.gold_words:
+        if reads_gold:
             inducer.read_text([" ".join(forest_leaves(forest)) for forest in gold])
         elif args.input != "-":
             inducer.read_text(list(read_lines(args.input)))

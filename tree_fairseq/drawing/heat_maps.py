@@ -74,8 +74,8 @@ class HeatMap:
     scores: np.ndarray
 
 
-def figures(depth: int, decays: Sequence[float] = (0.9, 0.7)) -> list[HeatMap]:
-    """The paper's maps of a tree of this depth, with one map of figure 4 for each decay p."""
+def figures(depth: int = 2, decays: Sequence[float] = (0.9, 0.7)) -> list[HeatMap]:
+    """Returns the paper's maps of a tree of this depth, with one map of figure 4 for each decay p."""
     # Two more levels than the tree, so that no map forgets a step.
     codes = np.stack([code_of(path, depth + 2) for path in balanced_tree(depth)])
     relations = (
@@ -118,23 +118,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Writes the requested pictures and prints their paths."""
     description = "heat maps of tree positional encodings, as SVG and PNG files"
     parser = argparse.ArgumentParser(prog="python -m tree_fairseq.drawing.heat_maps", description=description)
-    add = parser.add_argument
-    add("--output", type=Path, required=True, metavar="DIR", help="folder for the files; created if it does not exist")
-    about = "number of steps from the root of the balanced tree to its leaves"
-    add("--depth", type=int, choices=range(7), default=2, metavar="N", help=about)
-    add("--decays", type=_decay, nargs="+", default=(0.9, 0.7), metavar="P", help="figure 4: one map for each p")
+    about = "folder for the files; created if it does not exist"
+    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help=about)
     options = parser.parse_args(arguments)
     options.output.mkdir(parents=True, exist_ok=True)
-    for heat_map in figures(options.depth, options.decays):
+    for heat_map in figures():
         for path in write_figure(draw_heat_map(heat_map), options.output / heat_map.name, heat_map.title):
             print(path)
-
-
-def _decay(text: str) -> float:
-    decay = float(text)
-    if not -1 < decay < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not between -1 and 1")
-    return decay
 
 
 if __name__ == "__main__":

@@ -25,7 +25,6 @@ from tree_fairseq.trees.tree import Forest
 
 VALID, ERROR, SKIPPED = 0, 1, 2  # EVALB's "Stat."
 
-_PUNCTUATION = frozenset({",", ":", "``", "''", ".", "?", "!"})
 _PAIRS = frozenset[frozenset]
 
 
@@ -37,10 +36,6 @@ class Parameters:
     deleted: frozenset[str] = frozenset({"TOP", "-NONE-", ",", ":", "``", "''", "."})
     equal_labels: _PAIRS = frozenset({frozenset({"ADVP", "PRT"})})
     equal_words: _PAIRS = frozenset()
-
-    def with_punctuation(self) -> Parameters:
-        """The same rules, but punctuation counts like words."""
-        return replace(self, deleted=self.deleted - _PUNCTUATION)
 
 
 @dataclass
@@ -203,7 +198,8 @@ def figures(sums: np.ndarray) -> dict[str, np.ndarray]:
 class BracketMeasure(AdditiveMeasure):
     """EVALB's figures, and F1 without labels; a hypothesis that is no tree is None."""
 
-    def __init__(self, references: Sequence[Forest], hypotheses: Sequence[Forest | None], rules: Parameters):
+    def __init__(self, references: Sequence[Forest], hypotheses: Sequence[Forest | None]):
+        rules = Parameters()
         rows = list(zip_equal(references, hypotheses))
         scores = [compare(gold, found, rules) for gold, found in rows]
         unlabelled = [compare(gold, found, replace(rules, labelled=False)) for gold, found in rows]

@@ -102,7 +102,6 @@ def metrics_parser(prog: str, description: str | None, epilog: str = "") -> Argu
     add("--notation", choices=sorted(NOTATIONS), default="bracket", help=notation)
     unordered = "labels whose children have no order (default: and, or; in Prolog also , and ;)"
     add("--unordered", nargs="*", metavar="LABEL", help=unordered)
-    add("--punctuation", action="store_true", help="count punctuation as words in brackets, which EVALB does not")
     return parser
 
 
@@ -158,9 +157,7 @@ class FileSet(TestSet):
                 self.trees, [_read_or_none(notation_named(args.notation).read, line) for line in lines], unordered
             )
         if name == "brackets":
-            rules = evalb.Parameters()
-            rules = rules.with_punctuation() if args.punctuation else rules
-            return evalb.BracketMeasure(self.forests, [_read_or_none(read_forest, line) for line in lines], rules)
+            return evalb.BracketMeasure(self.forests, [_read_or_none(read_forest, line) for line in lines])
         if name == "classes":
             return ClassMeasure(read_references(args.references, _read_class), lines)
         if name == "rouge":

@@ -150,7 +150,7 @@ class TreeSet(RunSet):
         add("--symbols", action="store_true", help="outputs are symbols with arities, as stock tasks print them")
         unordered = "labels whose children have no order (default: and, or; in Prolog also , and ;)"
         add("--unordered", nargs="*", metavar="LABEL", help=unordered)
-        add("--size-bounds", type=int, nargs="*", default=[10, 20, 30, 40, 50], help="in nodes of the reference")
+        add("--length-bounds", type=int, nargs="*", default=[10, 20, 30, 40, 50], help="in nodes of the reference")
         add("--depth-bounds", type=int, nargs="*", default=[2, 4, 6, 8, 10], help="in edges from the root")
 
     def measures(self, system: Path) -> dict[str, Measure]:
@@ -169,7 +169,7 @@ class TreeSet(RunSet):
     def parts(self) -> dict[str, tuple[Sequence[int], Sequence[int]]]:
         sizes = [sum(1 for _ in tree.preorder()) for tree in self.references]
         depths = [tree.height() for tree in self.references]
-        return {"by_size": (sizes, self.args.size_bounds), "by_depth": (depths, self.args.depth_bounds)}
+        return {"by_size": (sizes, self.args.length_bounds), "by_depth": (depths, self.args.depth_bounds)}
 
     def details(self, system: Mapping[str, Measure]) -> dict[str, Any]:
         return {"partial": self.partial}
