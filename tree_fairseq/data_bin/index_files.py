@@ -52,8 +52,8 @@ def index_header(lines: int) -> bytes:
 
 
 def write_index(path: Path, sizes: np.ndarray, starts: np.ndarray) -> None:
-    """Writes the index file of an int32 dataset, durably: for each item, ``[lines]``, the number of its values and the
-    place of the first of them in the data file.
+    """Writes the index file of an int32 dataset to disk, given the number of values of each item, ``[lines]``, and the
+    position of its first value in the data file, ``[lines]``.
     """
     with open(path, "wb") as file:
         file.write(index_header(len(sizes)))
@@ -61,12 +61,6 @@ def write_index(path: Path, sizes: np.ndarray, starts: np.ndarray) -> None:
         file.write((4 * starts.astype(np.int64)).tobytes())
         file.flush()
         os.fsync(file.fileno())
-
-
-def read_index(path: Path) -> tuple[int, np.ndarray]:
-    """Reads an index whose items follow each other: the bytes of a value, and the number of values of each item."""
-    value_bytes, sizes, _ = read_consecutive(path)
-    return value_bytes, sizes
 
 
 def read_consecutive(path: Path) -> tuple[int, np.ndarray, np.ndarray]:
@@ -82,14 +76,10 @@ def read_consecutive(path: Path) -> tuple[int, np.ndarray, np.ndarray]:
 
 
 def read_index_with_pointers(path: Path) -> tuple[int, np.ndarray, np.ndarray]:
-    """Maps an index file and checks all that can be checked without data. Items may be anywhere in the data file.
+    """Maps an index file and checks it, without the data file; raises CorruptFileError for a damaged index.
 
-    Returns:
-        the bytes of a value, the number of values of each item, ``[lines]`` int32, and where it begins, ``[lines]``
-        int64 in bytes; the arrays are views of the mapped file
-
-    Raises:
-        CorruptFileError: the file is missing, cut off or not such an index.
+    Returns the bytes of a value, the number of values of each item, ``[lines]`` int32, and the byte at which it begins,
+    ``[lines]`` int64. The arrays are views of the mapped file.
     """
     size = _size_of(path)
     if size < _HEADER.size:
@@ -109,7 +99,7 @@ def read_index_with_pointers(path: Path) -> tuple[int, np.ndarray, np.ndarray]:
 
 
 def require_data_size(path: Path, size: int) -> None:
-    """Raises CorruptFileError if a file is missing or not as long as its index says."""
+    """Raises CorruptFileError if a file is missing or does not have the size that its index says."""
     if (found := _size_of(path)) != size:
         raise CorruptFileError(f"{path} has {found} bytes where its index asks for {size}. {_REPAIR}")
 
@@ -136,14 +126,14 @@ def block_checksums(path: str | os.PathLike) -> str:
 
 
 def _written(path: Path, size: int) -> list[int] | None:
-    """The checksums of a file that its folder has; None if it has none, or those of a file of another size."""
+    """The checksums of a file in its folder's ``tree.json``; None if there are none, or the file had another size."""
     try:
         text = (read_json(path.parent / MANIFEST_NAME) or {}).get("checksums", {}).get(path.name)
         if text is None or len(text) != _DIGITS * -(-size // BLOCK_BYTES):
             return None
         return [int(text[place : place + _DIGITS], 16) for place in range(0, len(text), _DIGITS)]
     except (AttributeError, CorruptFileError, TypeError, ValueError):
-        return None  # the manifest's own reader says what is wrong with it
+        return None  # Manifest.load reports what is wrong
 
 
 def _damaged(path: Path, block: int, size: int) -> CorruptFileError:
@@ -155,7 +145,7 @@ def _damaged(path: Path, block: int, size: int) -> CorruptFileError:
 
 
 def require_whole_index(path: Path) -> None:
-    """Raises CorruptFileError if the checksums of its folder say that an index file is damaged."""
+    """Raises CorruptFileError if an index file does not have its checksums."""
     size = path.stat().st_size
     with open(path, "rb") as file:
         for block, expected in enumerate(_written(path, size) or ()):
@@ -164,11 +154,7 @@ def require_whole_index(path: Path) -> None:
 
 
 class BlockChecker:
-    """Compares blocks of a mapped file with their checksums, each when it is first needed.
-
-    Attributes:
-        unread: how many blocks were not compared yet
-    """
+    """Compares each block of a mapped file with its checksum before it is first read; ``unread`` counts the others."""
 
     def __init__(self, path: Path, values: np.ndarray, checksums: Sequence[int]):
         self._path, self._checksums = path, checksums
@@ -180,14 +166,11 @@ class BlockChecker:
         """Raises CorruptFileError if a block that has bytes from ``start`` to ``end`` (half-open) is damaged."""
         for block in range(start // BLOCK_BYTES, -(-end // BLOCK_BYTES)):
             if self._is_unread[block]:
-                self._require_block(block)
-
-    def _require_block(self, block: int) -> None:
-        first = block * BLOCK_BYTES
-        if zlib.crc32(self._bytes[first : first + BLOCK_BYTES]) != self._checksums[block]:
-            raise _damaged(self._path, block, len(self._bytes))
-        self._is_unread[block] = 0
-        self.unread -= 1
+                first = block * BLOCK_BYTES
+                if zlib.crc32(self._bytes[first : first + BLOCK_BYTES]) != self._checksums[block]:
+                    raise _damaged(self._path, block, len(self._bytes))
+                self._is_unread[block] = 0
+                self.unread -= 1
 
 
 def checker_of(path: Path, values: np.ndarray) -> BlockChecker | None:

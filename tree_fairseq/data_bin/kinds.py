@@ -22,13 +22,11 @@ from tree_fairseq.trees.tree import Forest
 
 
 class ExportRequest(NamedTuple):
-    """The split of a folder that is written back as text; the words of ``words_from``, the text of the split, take the
-    place of ``<unk>``.
-    """
+    """A split that is written back as text."""
 
     folder: Path
     split: str
-    words_from: Optional[str] = None
+    words_from: Optional[str] = None  # the text of the split, whose words take the place of ``<unk>``
 
 
 Export = Callable[[ExportRequest], Iterable[str]]
@@ -65,12 +63,10 @@ def registered_kinds() -> list[DataKind]:
 def export_forests(
     folder: str | os.PathLike, lang: str, split: str, words_from: str | os.PathLike | None = None
 ) -> Iterator[Forest]:
-    """Reads the constituency trees of a split; words and labels that the dictionaries lack are ``<unk>``, unless the
-    words come from a text of the split.
+    """Reads the constituency trees of a split; words and labels that the dictionaries lack are ``<unk>``.
 
-    Raises:
-        DataFolderError: there are no such trees, or a file is damaged.
-        InputError: the text is not that of the split.
+    ``words_from`` is the text of the split, whose words are taken instead. Raises DataFolderError if there are no trees
+    or a file is damaged, and InputError if the text is not that of the split.
     """
     folder = Path(folder)
     manifest = Manifest.load(folder)

@@ -35,12 +35,7 @@ class FileRecord:
         return cls(os.stat(path).st_size, file_sha256(path))
 
     def verify_content(self, path: Path) -> None:
-        """Checks that a dictionary is the recorded one.
-
-        Raises:
-            CorruptFileError: it is missing.
-            DictionaryMismatchError: it has another content.
-        """
+        """Raises CorruptFileError if a dictionary is missing, and DictionaryMismatchError if it is another one."""
         require_plain_file(path)
         if not path.exists():
             raise CorruptFileError(f"{path} is missing. Preprocess again")
@@ -62,15 +57,10 @@ class FileRecord:
 
 
 class Section(Record):
-    """The part of ``tree.json`` that one kind of data set adds, such as one for classification.
+    """The part of ``tree.json`` that one kind of data set adds, such as one for classification."""
 
-    Attributes:
-        contents: plural noun for the content of a split, used in error messages
-        missing: advice for users who need the section and do not have it; the end of a sentence
-    """
-
-    contents: ClassVar[str]
-    missing: ClassVar[str]
+    contents: ClassVar[str]  # plural noun for the content of a split, for error messages
+    missing: ClassVar[str]  # advice for a user whose folder lacks the section, the end of a sentence
 
     def dictionaries(self, source_lang: str) -> list[str]:
         """Returns the file names of the dictionaries that the section depends on."""
@@ -122,19 +112,16 @@ class Manifest:
 
     @classmethod
     def load(cls, folder: str | os.PathLike) -> Manifest:
-        """Reads the manifest of a folder.
+        """Reads the manifest of a folder; raises MissingTreesError without one.
 
-        Raises:
-            MissingTreesError: the folder has none.
-            DataFolderError: it cannot be read, or was written by a later version of this package.
+        Raises DataFolderError if it cannot be read or a later version of this package wrote it.
         """
         path = Path(folder) / MANIFEST_NAME
         values = read_json(path)
         if values is None:
             raise MissingTreesError(
                 f"{folder} has no trees: there is no {MANIFEST_NAME}. Preprocess with --tree-parser, or "
-                "--source-modality tree or --target-modality tree, or add trees with "
-                "`tree-fairseq annotate`"
+                "--source-modality tree or --target-modality tree, or add trees with `tree-fairseq annotate`"
             )
         try:
             if values["format_version"] > FORMAT_VERSION:
@@ -149,7 +136,7 @@ class Manifest:
 
     @classmethod
     def to_extend(cls, folder: str | os.PathLike, source_lang: str, target_lang: str | None) -> Manifest:
-        """Returns the manifest of a folder of these languages (else DataFolderError), or a new one if it has none."""
+        """Returns the manifest of a folder, or a new one; raises DataFolderError if the languages are others."""
         try:
             manifest = cls.load(folder)
         except MissingTreesError:
@@ -175,7 +162,7 @@ class Manifest:
 
     @staticmethod
     def problems(folder: str | os.PathLike) -> list[str]:
-        """Returns a sentence if the manifest of a folder was changed; earlier versions wrote no checksum of it."""
+        """Returns a sentence if the manifest of a folder does not have its checksum; earlier versions wrote none."""
         path = Path(folder) / MANIFEST_NAME
         values = read_json(path)
         written = values.get("checksums", {}).get(MANIFEST_NAME)
@@ -197,18 +184,14 @@ class Manifest:
         return self.sides[lang]
 
     def split(self, lang: str, split: str) -> Any:
-        """Returns the record of a language's symbol trees, or constituency trees, in a split.
-
-        Raises:
-            MissingTreesError: there are no such trees.
-        """
+        """Returns the record of a language's trees in a split; raises MissingTreesError if there are none."""
         if lang in self.symbols:
             return _record_of(split, self.symbols[lang].splits, f"there are symbol trees of {lang}", _PREPROCESS)
         return _record_of(split, self.side(lang).splits, f"there are trees of {lang}", _ANNOTATE)
 
     @property
     def languages(self) -> dict[str, Any]:
-        """Everything that belongs to one language, by language: sides, symbol sides, and sections that name one."""
+        """The records of sides, symbol sides and sections that belong to one language, by language."""
         named = {record.lang: record for record in self.sections.values() if getattr(record, "lang", None)}
         return {**self.sides, **self.symbols, **named}
 
@@ -220,10 +203,9 @@ class Manifest:
                 self.checksums.pop(name, None)
 
     def keep_splits(self, old: Any, new: Any, rewritten: Iterable[str], contents: str) -> None:
-        """Gives a new record those splits of the folder's old one, if there is one, that are not ``rewritten``.
+        """Moves the splits that are not ``rewritten`` from the old record (or None) to the new one.
 
-        Raises:
-            DataFolderError: splits that stay were made differently; the message calls them ``contents``, a plural.
+        Raises DataFolderError if they were made differently; ``contents`` is a plural noun for its message.
         """
         if old is None:
             return
@@ -236,19 +218,16 @@ class Manifest:
         new.splits = old.splits
 
     def verify_quickly(self, folder: str | os.PathLike, lang: str, splits: Iterable[str]) -> None:
-        """Compares the hashes of the dictionaries and the sizes of the files of some splits with those in ``folder``,
-        from which this manifest came; it is fast enough for every start.
+        """Compares the dictionaries in ``folder``, and the sizes of the files of some splits, with this record.
 
-        Raises:
-            MissingTreesError: a language or split has no trees.
-            DictionaryMismatchError: a dictionary is not the one that the files were made with.
-            CorruptFileError: a file is missing or has another size.
+        Raises MissingTreesError if a language or split has no trees, DictionaryMismatchError if a dictionary is not
+        the one that the files were made with, and CorruptFileError if a file is missing or has another size.
         """
         names = [f"dict.{lang}.txt"] if lang in self.symbols else [f"dict.{lang}.txt", self.side(lang).labels]
         self._verify(Path(folder), names, [self.split(lang, split) for split in splits])
 
     def verify_section(self, kind: type[S], folder: str | os.PathLike, splits: Iterable[str]) -> S:
-        """Does the same for the section of a kind of data set, and returns the section."""
+        """Checks the section of a kind of data set like `verify_quickly`, and returns the section."""
         section = self.section(kind)
         if section is None:
             raise MissingTreesError(
@@ -260,9 +239,7 @@ class Manifest:
         return section
 
     def verify_texts(self, folder: str | os.PathLike, splits: Iterable[str] = ()) -> None:
-        """Compares the dictionaries of both languages, and the sizes of the token files of some splits, with those in
-        ``folder``, as far as they are recorded; errors are those of :meth:`verify_quickly`.
-        """
+        """Checks the recorded dictionaries of both languages and token files of some splits like `verify_quickly`."""
         folder, names = Path(folder), []
         for lang in filter(None, (self.source_lang, self.target_lang)):
             if record := self.files.get(f"dict.{lang}.txt"):
@@ -287,18 +264,13 @@ class Manifest:
                 self.checksums[path.name] = block_checksums(path)
 
     def enter_dictionary(self, path: Path, in_use: bool) -> None:
-        """Enters a dictionary.
-
-        Raises:
-            DictionaryMismatchError: it is not the known one of this name, with which files were made that stay
-                (``in_use``).
-        """
+        """Enters a dictionary; raises DictionaryMismatchError if files that stay (``in_use``) need another one."""
         if in_use and path.name in self.files:
             self.files[path.name].verify_content(path)
         self.enter_files([path])
 
     def enter_tokens(self, folder: Path, languages: Sequence[str], splits: Iterable[str]) -> None:
-        """Enters dictionaries, as :meth:`enter_dictionary`, and token files."""
+        """Enters the dictionaries of languages and their token files of some splits."""
         in_use = any(record.splits for record in (*self.languages.values(), *self.sections.values()))
         for lang in languages:
             self.enter_dictionary(folder / f"dict.{lang}.txt", in_use)
@@ -309,7 +281,7 @@ class Manifest:
 
 
 def _own_checksum(values: dict[str, Any]) -> str:
-    """The checksum of a manifest, without the place that it has there."""
+    """The checksum of a manifest, computed without this checksum."""
     sums = {name: text for name, text in values.get("checksums", {}).items() if name != MANIFEST_NAME}
     content = json.dumps({**values, "checksums": sums}, sort_keys=True, default=str)
     return f"{zlib.crc32(content.encode()):08x}"

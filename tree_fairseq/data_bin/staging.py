@@ -79,16 +79,16 @@ def _unpublished(path: Path, ready: dict[str, Any]) -> bool:
 
 
 class Staging:
-    """The staging folder of one destination, which one process uses at a time.
+    """The staging folder of one destination; only one process can use it at a time.
 
-    ``command`` is the work and its input, for JSON: equal commands give equal files. ``parse_cache`` is the
+    ``command`` describes the work and its input, for JSON: equal commands give equal files. ``parse_cache`` is the
     folder of a cache of sentences.
     """
 
     def __init__(self, destination: str | os.PathLike, command: dict[str, Any], parse_cache: str | None = None):
         self.destination = Path(os.path.realpath(destination))
         self.path = staging_path(destination)
-        # In the form in which JSON gives it back.
+        # Tuples become lists, as in the command that is read back.
         self._command = json.loads(json.dumps(command, default=str))
         self.parse_cache = parse_cache
         self._lock = contextlib.ExitStack()
@@ -100,7 +100,7 @@ class Staging:
         with contextlib.ExitStack() as stack:
             lock = stack.enter_context(open(self.path / _LOCK, "a"))
             try:
-                # Held by the process and not by its forks, so a worker that outlives a killed run does not keep it.
+                # Forks do not inherit this lock, so a worker that outlives a killed run does not keep it.
                 fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 raise DestinationExistsError(
@@ -159,7 +159,7 @@ class Staging:
         return ready is not None and ready["command"] == self._command
 
     def publish_earlier(self) -> bool:
-        """Publishes what an earlier attempt at this command has built, and returns whether it has built everything.
+        """Publishes what an earlier attempt at this command has built, if it is complete, and returns whether it was.
 
         Raises DestinationExistsError if another command was stopped while it moved its files.
         """
@@ -182,7 +182,7 @@ class Staging:
         return Path(tempfile.mkdtemp(prefix="output-", dir=self.path))
 
     def seal(self, output: Path, last: Sequence[str] = ()) -> None:
-        """Declares the files of a :meth:`new_output` complete; those in ``last`` appear after all others, in order."""
+        """Declares the files of an output folder complete; those in ``last`` are moved after all others."""
         names = sorted(path.name for path in output.iterdir())
         for path in (*(output / name for name in names), output):
             force_to_disk(path)

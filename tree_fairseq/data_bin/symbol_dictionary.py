@@ -135,10 +135,10 @@ def build_symbol_dictionary(
     padding_factor: int,
     all_arities: bool = False,
 ) -> Dictionary:
-    """Returns a dictionary of symbols (and, if joined, of the words of a sequence side) from how often they occur.
+    """Returns a dictionary of symbols, and of the words of a joined sequence side, given how often they occur.
 
-    It has all special symbols that a side of trees needs, up to the arity ``degree``. With ``all_arities`` it also has
-    every label that it has with one arity with the others, so that a model may write what training does not show.
+    It has all special symbols that trees need, up to the arity ``degree``. With ``all_arities`` it has each of its
+    labels with all arities, so that a model can write symbols that training does not show.
     """
     dictionary = Dictionary()
     for symbol, count in sorted(counts.items()):
@@ -166,10 +166,9 @@ def _labels(dictionary: Dictionary, encoding: SymbolEncoding) -> set[str]:
 
 
 def require_symbols(dictionary: Dictionary, encoding: SymbolEncoding, place: str) -> int:
-    """Checks that the dictionary in the file ``place`` has symbols in this form, and returns its largest arity.
+    """Returns the largest arity of the dictionary in the file ``place``.
 
-    Raises:
-        DictionaryMismatchError: it has not
+    Raises DictionaryMismatchError if its symbols were encoded in another way.
     """
     unknown = _unknown_symbols(dictionary)
     if not unknown:
@@ -203,11 +202,8 @@ def _unknown_symbols(dictionary: Dictionary) -> list[str]:
     return names
 
 
-ROOT = "<root>"
-"""The parent of the root in a rule."""
-
-Rule = tuple[str, int, str]
-"""Parent, branch and child."""
+ROOT = "<root>"  # the parent of the root in a rule
+Rule = tuple[str, int, str]  # parent, branch and child
 
 
 @dataclass(frozen=True)
@@ -226,11 +222,7 @@ class Grammar:
 
 
 def collect_grammar(token_lines: Iterable[Sequence[str]], encoding: SymbolEncoding) -> set[Rule]:
-    """Returns the rules that trees, given as lines of symbols, were built with.
-
-    Raises:
-        SymbolTreeError: a line is not a tree; the error names the line
-    """
+    """Returns the rules of trees, given as lines of symbols; SymbolTreeError names a line that is not a tree."""
     rules: set[Rule] = set()
     shapes: dict[str, tuple[int, int]] = {}
     for number, symbols in enumerate(token_lines, start=1):
@@ -259,9 +251,7 @@ def write_grammar(path: str | os.PathLike, rules: Iterable[Rule]) -> None:
 def load_grammar(path: str | os.PathLike, dictionary: Dictionary) -> Grammar:
     """Reads the rules that :func:`write_grammar` wrote, with the ids of a dictionary.
 
-    Raises:
-        CorruptFileError: a line is not a rule
-        DictionaryMismatchError: a symbol is not in the dictionary
+    Raises CorruptFileError for a line that is not a rule, and DictionaryMismatchError for an unknown symbol.
     """
     require_plain_file(path)
     ids: list[tuple[int, int, int]] = []

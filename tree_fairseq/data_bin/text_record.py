@@ -1,7 +1,6 @@
-"""How the text of a folder was tokenised and split into subwords: a section of ``tree.json`` and the models beside it.
+"""How the text of a folder was tokenised and split into subwords: a section of ``tree.json``, and models beside it.
 
-New text is prepared in the same way, and output is joined again, without flags
-(:mod:`tree_fairseq.new_text.folder_text`).
+:mod:`tree_fairseq.new_text.folder_text` prepares new text in the same way, and joins the subwords of outputs.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ class SideText:
 
 @dataclass
 class TextSplitRecord:
-    """A split that was prepared in this way. The records of its token files name its files."""
+    """A split of the text; other records name its files."""
 
     prefix: str
     files: list[str] = field(default_factory=list)
@@ -93,11 +92,9 @@ class TextRecord(Section):
 
 
 def load_text_record(folder: Path) -> Optional[TextRecord]:
-    """Returns the record of a folder, or None if the folder has no ``tree.json`` or that does not mention its text.
+    """Returns the record of a folder, or None if it has none.
 
-    Raises:
-        CorruptFileError: a subword model is missing.
-        DictionaryMismatchError: a subword model is not the one that the text was split with.
+    Raises CorruptFileError if a subword model is missing, and DictionaryMismatchError if it is another model.
     """
     try:
         record = Manifest.load(folder).section(TextRecord)
@@ -125,10 +122,9 @@ def _verify(path: Path, side: SideText) -> None:
 
 
 def with_folder_model(options: ParserOptions, folder: Path, lang: str) -> ParserOptions:
-    """Returns options of a parser whose subword model is the one in the folder, if the folder has one for a language.
+    """Returns the options of a language's parser, with the subword model in the folder if there is one.
 
-    Raises what :func:`load_text_record` does, and DataFolderError if the folder has none and the model, which lies
-    elsewhere, is gone.
+    Raises DataFolderError if the model is missing, and the errors of :func:`load_text_record`.
     """
     record = load_text_record(folder)
     side = SideText() if record is None else record.sides.get(lang, SideText())
@@ -143,7 +139,7 @@ def with_folder_model(options: ParserOptions, folder: Path, lang: str) -> Parser
 
 
 def complete(record: TextRecord, folder: Path) -> None:
-    """Enters the hashes of models that were learned, which lie in a folder."""
+    """Enters the hashes of the models in ``folder`` that were learned with it."""
     for lang, side in record.sides.items():
         if side.model is not None and side.sha256 is None:
             record.sides[lang] = dataclasses.replace(side, sha256=file_sha256(folder / side.model))

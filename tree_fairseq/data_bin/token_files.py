@@ -18,7 +18,7 @@ from tree_fairseq.data_bin.index_files import (
     BlockChecker,
     checker_of,
     data_and_index,
-    read_index,
+    read_consecutive,
     require_data_size,
     require_whole_index,
 )
@@ -35,8 +35,8 @@ from tree_fairseq.errors import (
 from tree_fairseq.support.files import require_plain_file
 from tree_fairseq.trees.text import read_lines, tokens
 
-WAY_OUT = "Copy the file again from where the folder was made, or preprocess again"
-# What fairseq raises for a damaged file, as far as it does not read noise.
+_WAY_OUT = "Copy the file again from where the folder was made, or preprocess again"
+# What fairseq raises for a damaged file, if it does not read noise.
 _OF_FAIRSEQ = (AssertionError, AttributeError, EOFError, KeyError, MemoryError, OverflowError, ValueError, struct.error)
 SUPPORTED = ("mmap", "lazy", "cached", "raw")
 
@@ -76,14 +76,13 @@ def _sizes(prefix: str) -> np.ndarray:
     impl = found_impl(prefix)
     if impl == "raw":
         return np.array([len(tokens(line)) + 1 for line in read_lines(prefix)], np.int64)
-    return require_mmap_files(prefix) if impl == "mmap" else np.asarray(_open_indexed(prefix, impl).sizes)
+    return _require_mmap_files(prefix) if impl == "mmap" else np.asarray(_open_indexed(prefix, impl).sizes)
 
 
 def token_words(prefix: str | os.PathLike, dictionary: Dictionary) -> Iterator[list[str]]:
-    """Yields the words of every line, with ``<unk>`` for those that the dictionary lacked; ``raw`` has all words.
+    """Yields the words of every line; a word that the dictionary lacks is ``<unk>``, except in ``raw`` files.
 
-    Raises:
-        CorruptFileError: the files are missing or damaged, or hold ids that the dictionary lacks.
+    Raises CorruptFileError if the files are missing or damaged, or have ids that the dictionary lacks.
     """
     if found_impl(prefix) == "raw":
         yield from map(tokens, read_lines(prefix))
@@ -145,15 +144,15 @@ def require_equal_lengths(trees: TreeStore, prefix: str | os.PathLike) -> None:
         raise LeafMismatchError(f"{message} ({found} such lines)")
 
 
-def require_mmap_files(prefix: str) -> np.ndarray:
+def _require_mmap_files(prefix: str) -> np.ndarray:
     """Checks that the files are whole and returns the number of tokens of every line, with EOS, ``[lines]`` int32."""
-    value_bytes, sizes = read_index(Path(f"{prefix}.idx"))
+    value_bytes, sizes, _ = read_consecutive(Path(f"{prefix}.idx"))
     require_data_size(Path(f"{prefix}.bin"), value_bytes * int(sizes.sum(dtype=np.int64)))
     return sizes
 
 
-def require_old_files(prefix: str, dataset: indexed_dataset.IndexedDataset) -> None:
-    """Checks that the files of an opened ``lazy`` or ``cached`` data set are whole; fairseq reads cut ones as noise."""
+def _require_old_files(prefix: str, dataset: indexed_dataset.IndexedDataset) -> None:
+    """Checks the sizes of ``lazy`` or ``cached`` files; fairseq reads files that are cut off as noise."""
     # Header, offsets of items and of dimensions, one dimension for each item.
     require_data_size(Path(f"{prefix}.idx"), 48 + 8 * (2 * (len(dataset) + 1) + len(dataset)))
     size = int(np.asarray(dataset.sizes, np.int64).sum()) * dataset.element_size
@@ -161,26 +160,18 @@ def require_old_files(prefix: str, dataset: indexed_dataset.IndexedDataset) -> N
 
 
 def _open_indexed(prefix: str, impl: str):
-    """Opens a data set of fairseq; errors say what is damaged."""
-    if impl == "mmap":
-        require_mmap_files(prefix)
-        return indexed_dataset.make_dataset(prefix, "mmap")
-    try:
-        # "cached" files are read without the prefetching that a cached data set insists on.
-        dataset = indexed_dataset.make_dataset(prefix, "lazy", fix_lua_indexing=True)
-        require_old_files(prefix, dataset)
-    except (AssertionError, AttributeError, KeyError, MemoryError, OSError, ValueError, struct.error) as error:
-        raise CorruptFileError(f"{prefix}.idx is damaged: {error}") from None
-    return dataset
+    # "cached" files are read without the prefetching that a cached data set insists on.
+    impl = "mmap" if impl == "mmap" else "lazy"
+    return make_with_care(indexed_dataset.make_dataset)(prefix, impl, fix_lua_indexing=True)
 
 
 class CheckedTokens(indexed_dataset.MMapIndexedDataset):
-    """fairseq's mapped token files, whose blocks are compared with their checksums when they are first read."""
+    """fairseq's mapped token files; each block is compared with its checksum when it is first read."""
 
     _blocks: BlockChecker | None = None
 
     def _do_init(self, path: str) -> None:
-        # Also in a worker of a data loader, which opens the files again.
+        # The workers of a data loader call this, too.
         super()._do_init(path)
         data, index = data_and_index(path)
         self._blocks = checker_of(data, self._bin_buffer_mmap)
@@ -195,9 +186,9 @@ class CheckedTokens(indexed_dataset.MMapIndexedDataset):
 
 
 def make_with_care(stock: Callable) -> Callable:
-    """Makes fairseq open token files only if they are whole; CorruptFileError names the file and the way out.
+    """Makes fairseq check token files when it opens them; CorruptFileError names the damaged file and the way out.
 
-    fairseq itself checks next to nothing: a damaged file is an AssertionError, or is read as other words.
+    Without this, a damaged file is an AssertionError, or is read as other words.
     """
 
     def make_dataset(path: str, impl: str, fix_lua_indexing: bool = False, dictionary: Any = None):
@@ -205,22 +196,22 @@ def make_with_care(stock: Callable) -> Callable:
         for file in (path, *files):
             require_plain_file(file)
         if impl != "raw" and len(missing := [file for file in files if not file.exists()]) == 1:
-            raise CorruptFileError(f"{missing[0]} is missing. {WAY_OUT}")
+            raise CorruptFileError(f"{missing[0]} is missing. {_WAY_OUT}")
         try:
             if impl == "mmap" and not missing:
-                require_mmap_files(path)
+                _require_mmap_files(path)
                 if not files[0].stat().st_size:
                     raise CorruptFileError(f"{files[0]} is empty: there is no line in it. Preprocess again")
                 return CheckedTokens(path)
             dataset = stock(path, impl, fix_lua_indexing, dictionary)
             if impl in ("lazy", "cached") and dataset is not None:
-                require_old_files(path, dataset)
+                _require_old_files(path, dataset)
             return dataset
         except _OF_FAIRSEQ as error:
             if isinstance(error, TreeFairseqError):
                 raise
             name = path if impl == "raw" else files[1]
-            raise CorruptFileError(f"{name} is damaged ({_in_words(error)}). {WAY_OUT}") from error
+            raise CorruptFileError(f"{name} is damaged ({_in_words(error)}). {_WAY_OUT}") from error
 
     return make_dataset
 
@@ -242,18 +233,17 @@ def load_dictionary(folder: str | os.PathLike, lang: str) -> Dictionary:
         raise MissingTreesError(f"{folder} has no {path.name}: it was not preprocessed for {lang}")
     try:
         return Dictionary.load(os.fspath(path))
-    except DataFolderError:
-        raise
-    except Exception as error:  # fairseq itself raises a bare Exception for a wrong encoding.
+    except Exception as error:  # fairseq raises a bare Exception for a wrong encoding
         raise DataFolderError(f"{path} is not a dictionary: {error}") from None
 
 
 def side_prefixes(
     folder: Path, split: str, source_lang: str, target_lang: str, lang: str, suffix: str, combine: bool
 ) -> dict[str, Path]:
-    """Returns where the files of a split are, named as token files with a suffix, without ``.bin`` and ``.idx``, by the
-    names of its parts: ``train``, ``train1``, ... (the first alone unless ``combine``). The folder may have the
-    languages of the task in the other order.
+    """Returns the paths, without ``.bin`` and ``.idx``, of the files that lie beside the token files of a split.
+
+    The keys are the parts of the split: ``train``, ``train1``, ... Without ``combine``, only the first part is
+    returned. The names of the files may have the languages in the other order.
     """
     prefixes: dict[str, Path] = {}
     pairs = (f"{source_lang}-{target_lang}", f"{target_lang}-{source_lang}")

@@ -215,7 +215,7 @@ class TreeStore:
     def block(self, first: int = 0, last: int | None = None) -> TreeBlock:
         """Returns a copy of the forests of lines ``first`` to ``last`` (half-open, all by default).
 
-        They are read and not mapped, since the pages of a map that were read count as memory of the process.
+        The file is read and not mapped, because mapped pages count as memory of the process.
         """
         first, last, _ = slice(first, last).indices(len(self))
         begin = self._start(first)
@@ -249,13 +249,10 @@ def join_labels(labels: Iterable[str]) -> str:
 def build_label_dictionary(
     inventory: Iterable[str], label_counts: Mapping[str, int], chain_counts: Mapping[tuple[str, ...], int]
 ) -> Dictionary:
-    """Makes a dictionary of every label that a node can have, the most frequent first, equally frequent ones by name.
+    """Makes a dictionary of every label that a node can have: the most frequent first, and then by name.
 
-    These are the labels that the parser can give, those of the training trees, and the joined labels of their unary
-    chains (:func:`join_labels`), which are given from the top down.
-
-    Raises:
-        TreeFormatError: a label has the name of one of the dictionary's special symbols.
+    These are the labels of the parser (``inventory``), of the training trees, and of their unary chains
+    (:func:`join_labels`). Raises TreeFormatError if a label has the name of one of the dictionary's special symbols.
     """
     counts = Counter(dict.fromkeys(inventory, 0))
     counts.update(label_counts)
@@ -274,12 +271,7 @@ def build_label_dictionary(
 
 
 def load_label_dictionary(path: str | os.PathLike) -> Dictionary:
-    """Reads a label dictionary.
-
-    Raises:
-        MissingTreesError: there is no such file.
-        CorruptFileError: the file is not a dictionary.
-    """
+    """Reads a label dictionary; raises MissingTreesError without the file and CorruptFileError for a damaged one."""
     dictionary = Dictionary()
     require_plain_file(path)
     try:
@@ -301,11 +293,7 @@ def save_label_dictionary(dictionary: Dictionary, path: str | os.PathLike) -> No
 
 
 class ChainLabels:
-    """Looks up the joined labels of unary chains in a label dictionary.
-
-    Attributes:
-        unknown: how often each chain was looked up that the dictionary lacks, by joined label
-    """
+    """Looks up the joined labels of unary chains in a label dictionary; ``unknown`` counts those that it lacks."""
 
     def __init__(self, dictionary: Dictionary):
         self._dictionary = dictionary
@@ -313,8 +301,9 @@ class ChainLabels:
         self.unknown: Counter[str] = Counter()
 
     def lookup(self, labels: np.ndarray, chain_start: np.ndarray, kept: np.ndarray) -> np.ndarray:
-        """Returns the label ids of the kept nodes, ``[K]`` int32; labels of a chain are joined from the top down, and
-        a chain that is not in the dictionary is ``<unk>``.
+        """Returns the label ids of the kept nodes, ``[K]`` int32: those of the joined labels of their chains.
+
+        A chain that is not in the dictionary is ``<unk>``.
 
         Args:
             labels: ids of all nodes of a forest in preorder, ``[M]`` int
