@@ -29,10 +29,7 @@ MOST_ADJECTIVES = 6
 
 
 def read_pair(line: str) -> Pair:
-    """Returns both trees of a line as they are written there.
-
-    Raises CorpusError if the line is not a JSON object with two strings.
-    """
+    """Returns both trees of a line as they are written there."""
     try:
         value = json.loads(line)
     except ValueError as error:
@@ -44,11 +41,7 @@ def read_pair(line: str) -> Pair:
 
 
 def directed(pair: Pair, direction: str) -> Pair:
-    """Returns the pair in the given direction; ``both`` leaves it as it is.
-
-    Raises CorpusError if the pair does not consist of a sentence and a logical form and SymbolTreeError if a side is
-    not a tree.
-    """
+    """Returns the pair in the given direction; ``both`` leaves it as it is."""
     roots = [notation_named(NOTATION).read(side).label for side in pair]
     if sorted(roots) != sorted(ROOTS.values()):
         raise CorpusError(f"a tree with root S and one with root LF are expected, not {roots[0]} and {roots[1]}")
@@ -58,10 +51,7 @@ def directed(pair: Pair, direction: str) -> Pair:
 
 
 def deepen(pair: Pair, adjectives: Sequence[str], more: int, generator: random.Random) -> Pair:
-    """Returns a pair with ``more`` further adjectives at every noun, the same on both sides; each is a level.
-
-    Raises SymbolTreeError if a side is not a tree.
-    """
+    """Returns a pair with ``more`` further adjectives at every noun, the same on both sides; each is a level."""
     handle = notation_named(NOTATION)
     trees = [handle.read(side) for side in pair]
     phrases: dict[Tree, Tree] = {}
@@ -93,8 +83,6 @@ def deeper_examples(train: Sequence[Example], test: Sequence[Example], size: int
 
 def load(data: Path, direction: str = "both", deeper: int | None = None) -> Splits:
     """Reads the splits of a folder.
-
-    Raises CorpusError if a file is missing or malformed.
 
     Args:
         direction: ``both`` keeps the published mixture of directions; the others turn every line into one direction

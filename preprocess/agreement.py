@@ -98,10 +98,7 @@ class Parse:
 def found_in(
     paths: Iterable[Path], parse: Callable[[Path], Iterable[str]], tagged: Counter[tuple[str, str]] | None = None
 ) -> list[Labelled]:
-    """Returns the examples in files of trees and of text.
-
-    Raises CorpusError if a line is not a tree.
-    """
+    """Returns the examples in files of trees and of text."""
     lines: list[Labelled] = []
     for path in paths:
         before, trees = len(lines), 0
@@ -127,10 +124,7 @@ def has_attractors(line: Labelled) -> bool:
 def validate_on_attractors(
     train: list[Labelled], valid: list[Labelled], size: int, seed: int
 ) -> tuple[list[Labelled], list[Labelled]]:
-    """Moves ``size`` examples with attractors from train to valid, and keeps as many in valid without attractors.
-
-    Raises CorpusError if train has too few examples with attractors.
-    """
+    """Moves ``size`` examples with attractors from train to valid, and keeps as many in valid without attractors."""
     places = [place for place, line in enumerate(train) if has_attractors(line)]
     if size > len(places):
         raise CorpusError(f"--valid-attractors {size}: only {len(places)} training examples have attractors")
@@ -159,10 +153,7 @@ def enrich(splits: Splits, args: argparse.Namespace, tagged: Counter[tuple[str, 
 
 
 def load(args: argparse.Namespace, work: Path) -> Splits:
-    """Returns the splits that a command line asks for.
-
-    Raises CorpusError if files are missing or malformed and ParserError if text cannot be parsed.
-    """
+    """Returns the splits that a command line asks for."""
     if (table := find(args.data, TABLE, f"{TABLE}.gz")) is not None and not args.training:
         if args.grammar or args.generated_test or args.valid_attractors or args.repeat_attractors != 1:
             raise CorpusError(

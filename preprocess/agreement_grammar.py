@@ -73,10 +73,7 @@ class Lexicon:
 
     @classmethod
     def of(cls, tagged: Mapping[tuple[str, str], int]) -> Lexicon:
-        """Keeps words that occur at least twice with a tag, and for the most part with this tag.
-
-        Raises CorpusError if a class has no word.
-        """
+        """Keeps words that occur at least twice with a tag, and for the most part with this tag."""
         totals: Counter[str] = Counter()
         for (_, word), count in tagged.items():
             totals[word] += count

@@ -58,10 +58,7 @@ def find(data: Path, *names: str) -> Path | None:
 
 
 def load_test(text: Path) -> list[Labelled]:
-    """Reads the test sentences. Those whose two verb forms do not show the number are left out and logged.
-
-    Raises CorpusError if a line of ``.gold`` is malformed or does not match its sentence.
-    """
+    """Reads the test sentences. Those whose two verb forms do not show the number are left out and logged."""
     gold = text.with_suffix(".gold")
     sentences, rows = list(raw_lines(text)), list(raw_lines(gold))
     if len(sentences) != len(rows):
@@ -91,8 +88,6 @@ def load_test(text: Path) -> list[Labelled]:
 
 def load_table(path: Path, test_size: int | None, seed: int) -> Splits:
     """Reads the whole set and splits it at random.
-
-    Raises CorpusError if the table is malformed.
 
     Args:
         path: the table

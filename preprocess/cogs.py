@@ -27,9 +27,6 @@ SUBFOLDER = "variable_free"
 def load(data: Path, targets: str = VARIABLE_FREE, sample: int | None = None) -> Splits:
     """Reads the splits of a folder.
 
-    Raises CorpusError if a file is missing or malformed, has the other kind of logical forms, or has too few lines to
-    draw the sample from.
-
     Args:
         targets: kind of logical forms, one of ``TARGETS``
         sample: size of ``test2``; None writes no ``test2``
@@ -60,10 +57,7 @@ def _read(path: Path, targets: str, grouped: bool) -> list[Example]:
 
 
 def original_forms(splits: Splits) -> Splits:
-    """Returns the test sets with original forms in the place of variable-free ones.
-
-    Raises CorpusError if a form is not that of its sentence.
-    """
+    """Returns the test sets with original forms in the place of variable-free ones."""
     tests: Splits = {}
     for split in (name for name in splits if name.startswith("test")):
         tests[split] = []
@@ -76,10 +70,7 @@ def original_forms(splits: Splits) -> Splits:
 
 
 def stratified(examples: list[Example], size: int, seed: int = 1) -> list[Example]:
-    """Draws a random sample with equally many examples of each category, up to one; the examples stay in order.
-
-    Raises CorpusError if a category has too few examples.
-    """
+    """Draws a random sample with equally many examples of each category, up to one; the examples stay in order."""
     members: dict[tuple[str, ...], list[int]] = {}
     for index, example in enumerate(examples):
         members.setdefault(example.groups, []).append(index)

@@ -45,10 +45,7 @@ def has_variables(form: str) -> bool:
 
 
 def without_variables(form: str) -> str:
-    """Converts an original form to a variable-free one; another form stays as it is.
-
-    Raises CorpusError if a part of the form cannot be read, or the form is not that of one sentence.
-    """
+    """Converts an original form to a variable-free one; another form stays as it is."""
     if not has_variables(form):
         return form
     names: dict[int, str] = {}
@@ -90,10 +87,7 @@ def without_variables(form: str) -> str:
 
 
 def with_variables(form: str, sentence: str) -> str:
-    """Converts a variable-free form to the original form of its sentence; the inverse of `without_variables`.
-
-    Raises CorpusError if the form is not one of this sentence and SymbolTreeError if the form is not a tree.
-    """
+    """Converts a variable-free form to the original form of its sentence; the inverse of `without_variables`."""
     tree = notation_named(NOTATION).read(form)
     if tree.label.startswith("LAMBDA ") or tree.is_leaf:
         return form
@@ -184,10 +178,7 @@ def _shared_agent(agent: Tree, verb: Tree, arguments: list[str]) -> str:
 
 
 def restore(outputs: Iterable[str], sentences: list[str]) -> Iterator[str]:
-    """Yields the lines of ``fairseq-generate`` with original forms as hypotheses.
-
-    Raises CorpusError if a hypothesis belongs to none of the sentences.
-    """
+    """Yields the lines of ``fairseq-generate`` with original forms as hypotheses."""
     for line in outputs:
         kind, (identifier, *values) = line[:2], line[2:].split("\t")
         if kind in ("H-", "D-") and len(values) == 2:

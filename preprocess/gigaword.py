@@ -21,10 +21,7 @@ DRAWN = 500
 
 
 def load(data: Path, languages: Pair, options: PrepareOptions) -> Corpus:
-    """Reads the splits of the folder.
-
-    Raises CorpusError if a file is missing, or the two sides of a split are not parallel.
-    """
+    """Reads the splits of the folder."""
     train = _filled(_pairs(_sides(data, "train.{}.txt")))
     valid = _filled(_pairs(_sides(data, "valid.{}.filter.txt")))
     test = [_found(data, name) for name in ("input.txt", "task1_ref0.txt")]

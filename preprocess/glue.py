@@ -27,10 +27,7 @@ SEED = 1
 
 
 def load(name: str, data: Path, seed: int = SEED) -> Splits:
-    """Reads the splits of a task; ``test1`` is the mismatched development set of MNLI.
-
-    Raises CorpusError if files are missing or malformed.
-    """
+    """Reads the splits of a task; ``test1`` is the mismatched development set of MNLI."""
     task = TASKS[name]
     train, *tests = (task.read(data, split) for split in task.splits)
     train, valid = hold_out(train, round(len(train) / 10), seed, by_class=not task.is_rated)
@@ -45,10 +42,7 @@ def segmenter(name: str) -> Callable[[str], str]:
 
 
 def segmented(splits: Splits, segment: Callable[[str], str]) -> Splits:
-    """Returns the same examples with tokenised sentences. A tab separates the sentences of a pair.
-
-    Raises CorpusError if a sentence has no tokens.
-    """
+    """Returns the same examples with tokenised sentences. A tab separates the sentences of a pair."""
     made = {}
     for split, lines in splits.items():
         made[split] = []

@@ -62,10 +62,7 @@ class GlueTask:
         return self.labels is None
 
     def read(self, data: Path, split: str) -> list[Labelled]:
-        """Reads the examples of a split. A tab separates the sentences of a pair.
-
-        Raises CorpusError if the files are missing, or a line is malformed; the message names file and line.
-        """
+        """Reads the examples of a split. A tab separates the sentences of a pair."""
         choices = self.files(split)
         for names, layout in choices:
             if (data / names[0]).is_file():

@@ -13,8 +13,12 @@ the annotation of the test set and a crawler, which downloads the recipes:
 
 Recipes that the site no longer has are left out and counted. The groups of a test recipe are the subsets on which
 results are reported: ``english`` (3741 recipes; "non-English" is not the most frequent answer), ``intelligible``
-    (2262; no
-annotator answered "non-English" or "unintelligible") and ``gold`` (758; at least three answers agree with the program).
+(2262; no annotator answered "non-English" or "unintelligible") and ``gold`` (758; at least three answers agree with the
+program).
+
+Programs are ``(ROOT (IF) (TRIGGER (Twitter) (FUNC (New_tweet) (PARAMS))) (THEN) (ACTION ...))``. Every node has its own
+brackets, leaves too. A name ends at a blank or a closing bracket. A name in quotation marks may contain any character;
+a backslash escapes the character after it.
 """
 
 from __future__ import annotations
@@ -24,12 +28,67 @@ import logging
 import re
 from collections import Counter, defaultdict
 from pathlib import Path
+from typing import NamedTuple
 
 from preprocess.corpora import CorpusError, clean_line
-from preprocess.ifttt_programs import program, read_program
 from preprocess.logical_forms import Example, Splits, raw_lines
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Tree
+
+_TOKEN = re.compile(r'\s*(?:(?P<close>\))|\(\s*(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<name>[^\s)"][^\s)]*)))')
+
+
+def read_program(text: str) -> Tree:
+    """Returns the tree of a program. Raises CorpusError, naming the column, if the text is malformed."""
+    position = 0
+    text = text.rstrip()
+    # The name and the children of each open bracket. The first entry collects the finished program.
+    stack: list[tuple[str, list[Tree]]] = [("", [])]
+    while position < len(text):
+        found = _TOKEN.match(text, position)
+        complete = len(stack) == 1 and stack[0][1]
+        if found is None or complete or len(stack) == 1 and found["close"]:
+            rest = text[position:].lstrip()
+            raise CorpusError(f"malformed program: {rest[:30]!r} in column {len(text) - len(rest) + 1}")
+        position = found.end()
+        if found["close"]:
+            label, children = stack.pop()
+            stack[-1][1].append(Tree(label, children))
+        else:
+            stack.append((_label(found), []))
+    if len(stack) > 1:
+        raise CorpusError(f"malformed program: {len(stack) - 1} brackets are never closed")
+    if not stack[0][1]:
+        raise CorpusError("the program is empty")
+    return stack[0][1][0]
+
+
+def _label(found: re.Match) -> str:
+    if found["name"] is not None:
+        return found["name"]
+    return clean_line(re.sub(r"\\(.)", r"\1", found["quoted"]))
+
+
+class Program(NamedTuple):
+    """The scored parts of a program, those of trigger and action; None for a missing one."""
+
+    channels: tuple[str, str] | None
+    functions: tuple[str, str] | None
+
+
+def program(tree: Tree | None) -> Program:
+    """Returns the channels and functions of trigger and action."""
+    parts = [_child(tree, label) for label in ("TRIGGER", "ACTION")]
+    channels = [next((node.label for node in part.children if node.label != "FUNC"), None) for part in parts if part]
+    calls = [_child(part, "FUNC") for part in parts]
+    functions = [call.children[0].label for call in calls if call and call.children]
+    return Program(*(None if None in names or len(names) < 2 else tuple(names) for names in (channels, functions)))
+
+
+def _child(tree: Tree | None, label: str) -> Tree | None:
+    """The first child with this label."""
+    return next((node for node in tree.children if node.label == label), None) if tree else None
+
 
 logger = logging.getLogger(__name__)
 
@@ -45,10 +104,7 @@ _WORD = re.compile(r"""[.,!?"':;()]|[^\s.,!?"':;()]+""")
 
 
 def find(data: Path, *names: str) -> Path:
-    """Returns the first of these files in the folder or in its folder ``data``.
-
-    Raises CorpusError if all are missing.
-    """
+    """Returns the first of these files in the folder or in its folder ``data``."""
     for folder in (data, data / "data"):
         for name in names:
             if (folder / name).is_file():
@@ -64,10 +120,7 @@ def words(text: str) -> str:
 
 
 def read_recipes(path: Path, wanted: set[str], text: str) -> dict[str, tuple[str, Tree]]:
-    """Returns the words and the program of each wanted recipe, by address.
-
-    Raises CorpusError if a line does not have ten columns, or a program cannot be read.
-    """
+    """Returns the words and the program of each wanted recipe, by address."""
     recipes = {}
     for number, line in enumerate(raw_lines(path), 1):
         columns = line.split("\t")
@@ -86,10 +139,7 @@ def read_recipes(path: Path, wanted: set[str], text: str) -> dict[str, tuple[str
 
 
 def read_answers(path: Path) -> dict[str, list[tuple[str, ...]]]:
-    """Returns the answers of the annotators for each recipe: trigger channel, trigger, action channel, action.
-
-    Raises CorpusError if a line has too few columns.
-    """
+    """Returns the answers of the annotators for each recipe: trigger channel, trigger, action channel, action."""
     answers = defaultdict(list)
     for number, line in enumerate(raw_lines(path), 1):
         columns = [clean_line(column).replace(" ", "_") for column in line.split("\t")]
@@ -119,8 +169,6 @@ def groups_of(answers: list[tuple[str, ...]], tree: Tree) -> tuple[str, ...]:
 
 def load(data: Path, text: str = "title") -> Splits:
     """Reads the splits of a folder.
-
-    Raises CorpusError if a file is missing or malformed.
 
     Args:
         text: ``title``, ``description`` or ``both``

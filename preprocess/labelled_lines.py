@@ -34,8 +34,6 @@ def hold_out(
 ) -> tuple[list[Labelled], list[Labelled]]:
     """Draws ``size`` validation lines from the training lines; returns the rest and the drawn lines, both in order.
 
-    Raises CorpusError if a part would lack a class.
-
     Args:
         by_class: whether both parts keep the shares of the classes; False for numbers instead of classes
     """
@@ -67,8 +65,6 @@ def report(splits: Splits) -> None:
 
 def write_splits(splits: Splits, output: Path, suffix: str) -> dict[str, int]:
     """Writes all splits; returns the number of examples of each.
-
-    Raises CorpusError if a split or a text is empty; nothing is written then.
 
     Args:
         suffix: ``tsv``, or ``trees`` if the texts are trees that contain their classes

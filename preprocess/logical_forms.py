@@ -37,10 +37,7 @@ Splits = dict[str, list[Example]]
 
 
 def raw_lines(path: Path) -> Iterator[str]:
-    """Yields the lines of a UTF-8 file without their ends; lines end at "\\n" only.
-
-    Raises CorpusError if the file is missing and, naming file and line, on bytes that are not UTF-8.
-    """
+    """Yields the lines of a UTF-8 file without their ends; lines end at "\\n" only."""
     if not path.is_file():
         raise CorpusError(f"{path} is missing")
     with open(path, "rb") as stream:
@@ -52,10 +49,7 @@ def raw_lines(path: Path) -> Iterator[str]:
 
 
 def read_columns(path: Path, names: Sequence[str]) -> Iterator[list[str]]:
-    """Yields the columns of a tab-separated file, with single blanks for white space within them.
-
-    Raises CorpusError, naming file and line, if the number of columns is not that of ``names`` or a column is empty.
-    """
+    """Yields the columns of a tab-separated file, with single blanks for white space within them."""
     for number, line in enumerate(raw_lines(path), 1):
         columns = [clean_line(column) for column in line.split("\t")]
         if len(columns) != len(names):
@@ -80,8 +74,6 @@ def check_tree(text: str, notation: Notation, path: Path, number: int) -> str:
 
 def hold_out(train: Sequence[Example], size: int, seed: int, keep: bool = False) -> tuple[list[Example], list[Example]]:
     """Draws ``size`` validation examples; returns the training examples and the drawn ones, both in order.
-
-    Raises CorpusError if a part would be empty.
 
     Args:
         keep: whether the drawn examples stay in training, too, for a final run with a fixed number of updates
@@ -115,10 +107,7 @@ def shorten(splits: Splits, subset: int | None, limit: int | None, seed: int) ->
 
 
 def write_splits(splits: Splits, output: Path, languages: Pair) -> dict[str, int]:
-    """Writes all splits; returns the number of examples of each.
-
-    Raises CorpusError, before anything is written, if a split is empty.
-    """
+    """Writes all splits; returns the number of examples of each."""
     for split, examples in splits.items():
         if not examples:
             raise CorpusError(f"{split} is empty")

@@ -33,10 +33,7 @@ def unpack(data: Path, work: Path) -> list[Path]:
 
 
 def find(folders: list[Path], pattern: str) -> Path:
-    """Returns the first file, by sorted path, whose name matches the glob ``pattern`` under one of ``folders``.
-
-    Raises CorpusError, naming the pattern and the folders, if no name matches.
-    """
+    """Returns the first file, by sorted path, whose name matches the glob ``pattern`` under one of ``folders``."""
     for folder in folders:
         found = sorted(path for path in folder.rglob(pattern) if path.is_file() and not path.name.startswith("."))
         if found:

@@ -8,6 +8,14 @@
 logical forms in the notation ``bracket`` to ``OUTPUT/{train,valid,test}.{nl,lf}``; the validation split is drawn from
 the training file. The order of the conditions of a filter and of the parts of a concatenation does not matter: score
 simplified forms with ``--unordered filter call-SW:concat``.
+
+Forms are simplified as in Appendix B of Lukovnikov & Fischer (2021): ``( call F a b )`` becomes ``( call-F a b )``. A
+filter becomes ``( filter base ( condition property ) ( condition property comparator value ) ... )``; nested filters
+become one filter, whose innermost condition comes first. `restore` undoes all of this. `simplify` also removes repeated
+conditions and sorts children whose order does not matter.
+
+``bounds`` prints the smallest numbers of steps of insertion into trees, by the greedy and by the exact oracle, and into
+sequences. They include the last step, in which a decoder finds that it has nothing left to insert.
 """
 
 from __future__ import annotations
@@ -15,21 +23,156 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
+
+import numpy as np
 
 from preprocess.command import prepare_data_set, run_command
 from preprocess.corpora import CorpusError, clean_line
 from preprocess.logical_forms import Example, Splits, hold_out, raw_lines, report_duplicates, shorten, write_splits
-from preprocess.overnight_bounds import bounds, table
-from preprocess.overnight_simplify import simplify
 from tree_fairseq.errors import InputError, SymbolTreeError
+from tree_fairseq.tree_insertion.oracles import CentralityOracle, ExactOracle
+from tree_fairseq.tree_insertion.target import TargetTree
+from tree_fairseq.tree_insertion.trajectories import step_count
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Tree
 
-SIMPLIFICATIONS = ("merged", "none")
+LONG = "edu.stanford.nlp.sempre.overnight.SimpleWorld."
+SHORT = "SW:"
 NOTATION = notation_named("bracket")
+CALL = "call"
+MERGED_CALL = "call-"
+FILTER_CALL = f"{MERGED_CALL}{SHORT}filter"
+FILTER = "filter"
+CONDITION = "condition"
+
+UNORDERED = (FILTER, f"{MERGED_CALL}{SHORT}concat")
+"""Labels of simplified forms for which the order of the children does not matter."""
+
+
+def merge(tree: Tree) -> Tree:
+    """Returns the form with merged calls and filters; `restore` returns the original form."""
+    merged = tree.fold(_merge_node)
+    if restore(merged) != tree:
+        raise SymbolTreeError("the form has labels or filters that only simplified forms have")
+    return merged
+
+
+def simplify(tree: Tree) -> Tree:
+    """Returns the merged form without repeated conditions and with sorted unordered children."""
+    return merge(tree).fold(_order_node)
+
+
+def restore(tree: Tree) -> Tree:
+    """Returns the original form of a merged one. Conditions that do not form a filter stay as they are."""
+    return tree.fold(_restore_node)
+
+
+def _merge_node(node: Tree, children: list[Tree]) -> Tree:
+    label = SHORT + node.label.removeprefix(LONG) if node.label.startswith(LONG) else node.label
+    if label != CALL:
+        return Tree(label, children)
+    if not children or children[0].children:
+        raise SymbolTreeError("a call without the name of a function", hint="It is written ( call NAME argument ... ).")
+    label = MERGED_CALL + children[0].label
+    if label != FILTER_CALL:
+        return Tree(label, children[1:])
+    if len(children) not in (3, 5):
+        raise SymbolTreeError(
+            f"a filter with {len(children) - 1} arguments",
+            hint="It has a base and a property, and may have a comparator and a value.",
+        )
+    base, condition = children[1], Tree(CONDITION, children[2:])
+    return Tree(FILTER, (*base.children, condition) if base.label == FILTER else (base, condition))
+
+
+def _order_node(node: Tree, children: list[Tree]) -> Tree:
+    if node.label not in UNORDERED:
+        return Tree(node.label, children)
+    if node.label == FILTER:
+        base = [child for child in children if child.label != CONDITION]
+        children = base + list(dict.fromkeys(child for child in children if child.label == CONDITION))
+    return Tree(node.label, sorted(children, key=NOTATION.write))
+
+
+def _restore_node(node: Tree, children: list[Tree]) -> Tree:
+    if node.label == FILTER and (nested := _restore_filter(children)):
+        return nested
+    if node.label.startswith(MERGED_CALL):
+        name = node.label.removeprefix(MERGED_CALL)
+        return Tree(CALL, (Tree(_long(name)), *children))
+    return Tree(_long(node.label), children)
+
+
+def _restore_filter(children: list[Tree]) -> Tree | None:
+    """Returns nested filters, one for each condition, or None.
+
+    None means that the children are not one base and conditions of one or three parts.
+    """
+    bases = [child for child in children if child.label != CONDITION]
+    conditions = [child for child in children if child.label == CONDITION]
+    if len(bases) != 1 or not all(len(condition.children) in (1, 3) for condition in conditions):
+        return None
+    nested = bases[0]
+    for condition in conditions:
+        nested = Tree(CALL, (Tree(f"{LONG}filter"), nested, *condition.children))
+    return nested if conditions else None
+
+
+def _long(label: str) -> str:
+    return LONG + label.removeprefix(SHORT) if label.startswith(SHORT) else label
+
+
+PAPER = {"calendar": 6.2, "restaurants": 6.1, "publications": 6.3, "recipes": 6.0}
+"""The "theoretical best" in the paper on insertion-based tree decoding: greedy, with the root of the form given."""
+
+
+class Bounds(NamedTuple):
+    """Average steps over a test set.
+
+    Attributes:
+        greedy_given: insertion of the most central node of each slot, starting with the root of the form
+        greedy: the same, starting with the artificial root only
+        exact: the smallest possible number, starting with the artificial root only
+        sequence: insertion of the middle of each slot into the form written with brackets
+        forms: number of forms
+    """
+
+    greedy_given: float
+    greedy: float
+    exact: float
+    sequence: float
+    forms: int
+
+
+def bounds(forms: Iterable[Tree]) -> Bounds:
+    """Returns the bounds over the forms of a test set."""
+    known: dict[Tree, tuple[int, ...]] = {}
+    rows = [known.get(form) or known.setdefault(form, _steps(form)) for form in forms]
+    return Bounds(*(np.mean(rows, axis=0) + 1).tolist(), len(rows))
+
+
+def table(rows: dict[str, Bounds]) -> str:
+    """Returns the bounds of each domain as aligned columns, beside the number in the paper."""
+    lines = ["domain          forms  paper  greedy, root given  greedy  exact  sequence"]
+    for domain, row in rows.items():
+        paper = f"{PAPER[domain]:.1f}" if domain in PAPER else "-"
+        trees = f"{row.greedy_given:19.2f} {row.greedy:7.2f} {row.exact:6.2f}"
+        lines.append(f"{domain:14} {row.forms:6} {paper:>6} {trees} {row.sequence:9.2f}")
+    return "\n".join(lines) + "\n"
+
+
+def _steps(form: Tree) -> tuple[int, int, int, int]:
+    target = TargetTree.of(form)
+    greedy, exact = CentralityOracle(target), ExactOracle(target)
+    tokens = sum(3 if node.children else 1 for node in form.preorder())
+    # Each step fills the middle of every slot, so n tokens take as many steps as n has binary digits.
+    return step_count(greedy, given=2), step_count(greedy), exact.forest[0], tokens.bit_length()
+
+
+SIMPLIFICATIONS = ("merged", "none")
 _START = "(example"
 
 
@@ -42,11 +185,7 @@ class Query(NamedTuple):
 
 
 def read_examples(path: Path) -> Iterator[Query]:
-    """Yields the examples of a file of SEMPRE.
-
-    Raises CorpusError if the file is missing, is not UTF-8, has no examples, or has a malformed example; the message
-    names file and line.
-    """
+    """Yields the examples of a file of SEMPRE."""
     start, parts = 0, []
     for number, line in enumerate(raw_lines(path), 1):
         if line.startswith(_START):
@@ -63,11 +202,7 @@ def read_examples(path: Path) -> Iterator[Query]:
 
 
 def read_forms(path: Path, simplification: str = "merged") -> Iterator[tuple[str, Tree]]:
-    """Yields the utterances and forms of a file, simplified (``merged``) or as they are (``none``).
-
-    Raises:
-        CorpusError: as `read_examples`, or a form cannot be simplified
-    """
+    """Yields the utterances and forms of a file, simplified (``merged``) or as they are (``none``)."""
     for query in read_examples(path):
         try:
             yield query.utterance, simplify(query.form) if simplification == "merged" else query.form
@@ -90,8 +225,6 @@ def domains(data: Path) -> list[str]:
 
 def load(data: Path, domain: str, simplification: str = "merged", share: float = 0.2, seed: int = 1) -> Splits:
     """Reads the splits of a domain.
-
-    Raises CorpusError if a file is missing or malformed, or the share leaves a split empty.
 
     Args:
         share: share of the training file that becomes the validation split

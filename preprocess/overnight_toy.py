@@ -6,8 +6,8 @@ import random
 from pathlib import Path
 
 from preprocess.corpora import write_lines
-from preprocess.overnight_simplify import LONG
 
+LONG = "edu.stanford.nlp.sempre.overnight.SimpleWorld."
 DOMAINS = ("basketball", "blocks", "calendar", "housing", "publications", "recipes", "restaurants", "socialnetwork")
 
 _THINGS = ("meeting", "recipe", "player")

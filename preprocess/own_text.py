@@ -20,10 +20,7 @@ SPLITS = ("train", "valid", "test")
 
 
 def languages(folder: Path, source: str | None = None, target: str | None = None) -> Pair:
-    """Returns the source and the target language of a folder, from the names of its files.
-
-    Raises CorpusError if the names of the files do not determine the languages.
-    """
+    """Returns the source and the target language of a folder, from the names of its files."""
     found = sorted(path.suffix[1:] for path in folder.glob("train.*") if path.suffix[1:])
     if source is None and target is None and len(found) == 2:
         return ("en", next(name for name in found if name != "en")) if "en" in found else (found[0], found[1])
@@ -42,8 +39,6 @@ def languages(folder: Path, source: str | None = None, target: str | None = None
 
 def load(folder: Path, pair: Pair, subset: int | None = None, up_to: int | None = None) -> dict[str, list[Pair]]:
     """Reads the pairs of every split, untokenised.
-
-    Raises CorpusError if the two sides of a split differ in length, or a split would be empty.
 
     Args:
         folder: the folder

@@ -254,8 +254,6 @@ def _pairs(examples: Sequence[Example], notation: str) -> list[Pair]:
 def recombine(examples: Sequence[Example], count: int, kinds: Sequence[str], notation: str, seed: int) -> list[Example]:
     """Returns ``count`` new pairs with different utterances, none of them an utterance of ``examples``.
 
-    Raises CorpusError if the training set does not give so many.
-
     Args:
         examples: the training set
         count: number of pairs
@@ -292,10 +290,7 @@ def recombine(examples: Sequence[Example], count: int, kinds: Sequence[str], not
 
 
 def permute(examples: Sequence[Example], count: int, notation: str, seed: int) -> list[Example]:
-    """Returns ``count`` training pairs whose forms have the children of ``and`` and ``or`` in another order.
-
-    Raises CorpusError if the training set does not have so many orders.
-    """
+    """Returns ``count`` training pairs whose forms have the children of ``and`` and ``or`` in another order."""
     generator = random.Random(f"permute {seed}")
     handle, free = notation_named(notation), unordered_labels(notation)
     forms = {example: handle.read(example.target) for example in dict.fromkeys(examples)}

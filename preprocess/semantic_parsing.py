@@ -8,6 +8,11 @@ token of the data set is replaced. ``fairseq-preprocess`` replaces rare tokens a
 for GEO, ATIS and JOBS (source words that occur once are unknown), ``--thresholdsrc 5 --thresholdtgt 5`` for IFTTT. The
 scorer compares with the lines written here, so an unknown symbol is never correct.
 
+GEO, ATIS and JOBS are read as Dong and Lapata (2016) prepared them: ``utterance<TAB>logical form`` in ``train.txt``,
+``test.txt`` and, optionally, ``dev.txt``. Without ``dev.txt`` the validation examples are drawn from training at
+random, because the files of GEO are sorted by length. ATIS is distributed without ``test.txt``: then ``dev.txt`` is the
+test set, and the validation examples are drawn from training.
+
 ``--recombine`` and ``--permute`` add pairs that are made out of the training pairs alone, after ``--subset``; see
 `preprocess.recombination`.
 """
@@ -15,13 +20,73 @@ scorer compares with the lines written here, so an unknown symbol is never corre
 from __future__ import annotations
 
 import argparse
+import logging
+from dataclasses import dataclass
 from pathlib import Path
 
-from preprocess import active_logical, cogs, ifttt, utterances
+from preprocess import active_logical, cogs, ifttt
 from preprocess.command import prepare_data_set
-from preprocess.logical_forms import Splits, report_duplicates, shorten, write_splits
+from preprocess.corpora import CorpusError
+from preprocess.logical_forms import (
+    Example,
+    Splits,
+    check_tree,
+    hold_out,
+    read_columns,
+    report_duplicates,
+    shorten,
+    write_splits,
+)
 from preprocess.recombination import KIND, KINDS, permute, recombine, report_overlap
-from tree_fairseq.trees.notations import NOTATIONS
+from tree_fairseq.trees.notations import NOTATIONS, notation_named
+
+logger = logging.getLogger(__name__)
+
+COLUMNS = ("utterance", "logical form")
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """The notation of a corpus, and the number of validation examples to draw if ``dev.txt`` is missing."""
+
+    notation: str
+    valid: int
+
+
+CORPORA = {"geo": Corpus("bracket", 100), "atis": Corpus("bracket", 400), "jobs": Corpus("prolog", 100)}
+
+
+def read_examples(path: Path, notation: str) -> list[Example]:
+    """Reads the examples of one file."""
+    reader = notation_named(notation)
+    return [
+        Example(utterance, check_tree(form, reader, path, number))
+        for number, (utterance, form) in enumerate(read_columns(path, COLUMNS), 1)
+    ]
+
+
+def load_utterances(data: Path, notation: str, valid: int, seed: int = 1, keep_valid: bool = False) -> Splits:
+    """Reads the splits of GEO, ATIS or JOBS."""
+    paths = {name: data / f"{name}.txt" for name in ("train", "dev", "test")}
+    there = {name for name, path in paths.items() if path.is_file()}
+    if "train" not in there or not there & {"dev", "test"}:
+        missing = paths["train"] if "train" not in there else paths["test"]
+        raise CorpusError(
+            f"{missing} is missing: --data takes a folder with train.txt, test.txt and, optionally, dev.txt, "
+            f"whose lines are {'<TAB>'.join(COLUMNS)}"
+        )
+    read = {name: read_examples(paths[name], notation) for name in sorted(there)}
+    train, test = read["train"], read["test"] if "test" in there else read["dev"]
+    if there >= {"dev", "test"}:
+        validation = read["dev"]
+        if keep_valid:
+            train = [*train, *validation]
+    else:
+        if "test" not in there:
+            logger.info("%s is missing: dev.txt is the test set", paths["test"])
+        train, validation = hold_out(train, valid, seed, keep_valid)
+    return {"train": train, "valid": validation, "test": test}
+
 
 ABOUT = {
     "geo": "questions about geography, lambda calculus",
@@ -35,8 +100,8 @@ ABOUT = {
 
 def load(args: argparse.Namespace) -> Splits:
     """Returns the splits of the data set that a command line names. Raises CorpusError."""
-    if args.name in utterances.CORPORA:
-        return utterances.load(args.data, args.notation, args.valid, args.seed, args.keep_valid)
+    if args.name in CORPORA:
+        return load_utterances(args.data, args.notation, args.valid, args.seed, args.keep_valid)
     if args.name == "ifttt":
         return ifttt.load(args.data, args.text)
     if args.name == "cogs":
@@ -76,7 +141,7 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
         each.add_argument("--subset", type=int, help="train on a random sample of that many examples")
         each.add_argument("--limit", type=int, help="only the first examples of every split")
         each.add_argument("--seed", type=int, default=1, help="seed of random draws (default: %(default)s)")
-    for name, corpus in utterances.CORPORA.items():
+    for name, corpus in CORPORA.items():
         _add_utterance_arguments(parsers[name], corpus)
     _add_ifttt_arguments(parsers["ifttt"])
     _add_cogs_arguments(parsers["cogs"])
@@ -84,7 +149,7 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _add_utterance_arguments(parser: argparse.ArgumentParser, corpus: utterances.Corpus) -> None:
+def _add_utterance_arguments(parser: argparse.ArgumentParser, corpus: Corpus) -> None:
     parser.add_argument(
         "--valid",
         type=int,
@@ -159,7 +224,7 @@ def _add_active_logical_arguments(parser: argparse.ArgumentParser) -> None:
 def prepare(args: argparse.Namespace) -> dict[str, int]:
     """Writes the splits that the command line asks for; returns the number of pairs of each."""
     splits = shorten(load(args), args.subset, args.limit, args.seed)
-    if args.name in utterances.CORPORA:
+    if args.name in CORPORA:
         splits = enlarge(splits, args)
     report_duplicates(splits)
     if args.name == "cogs" and args.original_forms:

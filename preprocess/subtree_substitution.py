@@ -232,8 +232,6 @@ def substitute(
 ) -> list[Example]:
     """Returns ``count`` new pairs with different utterances, none of them an utterance of ``examples``.
 
-    Raises CorpusError if the training set does not give so many.
-
     Args:
         examples: the training set
         parses: the parse of each utterance
@@ -267,11 +265,7 @@ def substitute(
 
 
 def read_parses(path: Path, sentences: Sequence[str]) -> list[Tree]:
-    """Reads the parses of sentences, one a line.
-
-    Raises CorpusError if their number or a parse's words are not those of the sentences; names file and line and
-    TreeFormatError if a line is not made of trees.
-    """
+    """Reads the parses of sentences, one a line."""
     forests = [read_forest(line, path=path, line_number=number) for number, line in enumerate(read_lines(path), 1)]
     if len(forests) != len(sentences):
         raise CorpusError(f"{path} has {len(forests)} parses for {len(sentences)} sentences: parse the same file again")

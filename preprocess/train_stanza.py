@@ -13,9 +13,10 @@ import logging
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import torch
@@ -24,10 +25,69 @@ from scipy.sparse.linalg import svds
 
 from preprocess.corpora import write_lines
 from preprocess.english_german.__main__ import pairs
-from preprocess.labelled_f1 import PythonEvaluator, score
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.bracket import read_tree, write_forest
 from tree_fairseq.trees.tree import Tree
+
+
+def brackets(tree: Tree) -> Counter[tuple[str, int, int]]:
+    """Counts the labels and half-open spans of the constituents without preterminals and ROOT.
+
+    Every constituent of a unary chain counts.
+    """
+    found: Counter[tuple[str, int, int]] = Counter()
+    position = 0
+    # A node is visited on the way down, for the start of its span, and on the way up, for the end.
+    stack: list[tuple[Tree, int | None]] = [(tree, None)]
+    while stack:
+        node, start = stack.pop()
+        if start is not None:
+            found[node.label, start, position] += 1
+        elif node.is_leaf:
+            position += 1
+        else:
+            if not node.is_preterminal and node.label != "ROOT":
+                stack.append((node, position))
+            stack.extend((child, None) for child in reversed(node.children))
+    return found
+
+
+def score(pairs: Iterable[tuple[Tree, Tree]]) -> float:
+    """Returns F1 over all (gold, predicted) trees together, from 0 to 1."""
+    matched = gold_total = predicted_total = 0
+    for gold, predicted in pairs:
+        expected, given = brackets(gold), brackets(predicted)
+        matched += sum((expected & given).values())
+        gold_total += sum(expected.values())
+        predicted_total += sum(given.values())
+    return 2 * matched / (gold_total + predicted_total) if matched else 0.0
+
+
+class PythonEvaluator:
+    """Replaces ``stanza.server.parser_eval.EvaluateParser``: a context manager with ``process``."""
+
+    def __init__(self, *arguments: object, **options: object):
+        """Accepts the arguments of the Java evaluator (k-best sizes, class paths) and ignores them."""
+
+    def __enter__(self) -> PythonEvaluator:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        return None
+
+    def process(self, results: Iterable[object]) -> SimpleNamespace:
+        """Scores the parse results of Stanza.
+
+        Args:
+            results: objects with ``gold`` and ``predictions[0].tree``, trees of Stanza
+
+        Returns:
+            an object with ``f1``, ``treeF1`` (one for each sentence) and ``HasField``, which Stanza reads
+        """
+        pairs = [(read_tree(str(result.gold)), read_tree(str(result.predictions[0].tree))) for result in results]
+        each = [score([pair]) for pair in pairs]
+        return SimpleNamespace(f1=score(pairs), treeF1=each, HasField=lambda name: name in ("f1", "treeF1"))
+
 
 # Different from the seed of the corpus of examples/quickstart, whose sentences the model must not have seen.
 SEED = 2
@@ -202,10 +262,7 @@ def _configurations(model: dict) -> list[dict]:
 
 
 def evaluate(models: Path, trees: Sequence[Tree]) -> float:
-    """Returns the labelled F1 of a real pipeline, with its tagger, on the words of ``trees``.
-
-    Raises ValueError if a parse has no tags or other words.
-    """
+    """Returns the labelled F1 of a real pipeline, with its tagger, on the words of ``trees``."""
     import stanza
 
     with tempfile.TemporaryDirectory() as resources:

@@ -131,10 +131,7 @@ def load_iwslt14(data: Path, languages: Pair, options: PrepareOptions) -> Corpus
 
 
 def load_iwslt13(data: Path, languages: Pair, options: PrepareOptions) -> Corpus:
-    """Reads IWSLT'13 English-French in either direction: TED tst2012 is the validation set, tst2013 the test set.
-
-    Raises CorpusError if ``data`` is neither a tokenised folder nor the official releases.
-    """
+    """Reads IWSLT'13 English-French in either direction: TED tst2012 is the validation set, tst2013 the test set."""
     ready = _tokenized_folder(data, languages)
     if ready is not None:
         return ready

@@ -24,10 +24,7 @@ SPLITS = ("train", "valid", "test")
 
 
 def tree_of(value: Any) -> Tree:
-    """Converts a JSON object to a tree.
-
-    Raises CorpusError if a node is not an object with a label and a list of children.
-    """
+    """Converts a JSON object to a tree."""
     nodes, stack = [], [value]
     while stack:
         node = stack.pop()
@@ -46,10 +43,7 @@ def tree_of(value: Any) -> Tree:
 
 
 def read_programs(path: Path) -> Iterator[Pair]:
-    """Yields the programs of one file, both sides as bracketed lines.
-
-    Raises CorpusError if the file is missing or does not have the published form.
-    """
+    """Yields the programs of one file, both sides as bracketed lines."""
     bracket = notation_named("bracket")
     for number, program in enumerate(read_json_list(path), 1):
         try:

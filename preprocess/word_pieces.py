@@ -23,10 +23,7 @@ from tree_fairseq.support.python_versions import zip_equal
 
 
 def pieces_of_lines(path: Path, pieces: PretrainedPieces) -> Iterator[str]:
-    """Yields the pieces of each line of a file.
-
-    Raises CorpusError if the file is missing or not UTF-8, or a line has no pieces; the message names file and line.
-    """
+    """Yields the pieces of each line of a file."""
     for number, line in enumerate(raw_lines(path), 1):
         cut = pieces.encode(line)
         if not cut:
@@ -48,12 +45,7 @@ def all_pieces(pieces: PretrainedPieces) -> Dictionary:
 
 
 def write_pieces(files: list[Path], name: str, suffix: str) -> None:
-    """Writes the pieces beside the files, and the dictionary beside the first.
-
-    Raises:
-        CorpusError: as `pieces_of_lines`, or a file would be overwritten
-        InputError: the tokenizer cannot be loaded
-    """
+    """Writes the pieces beside the files, and the dictionary beside the first."""
     written = [path.with_suffix(f".{suffix}") for path in files]
     for path, target in zip_equal(files, written):
         if path == target:

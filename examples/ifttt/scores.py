@@ -22,7 +22,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from preprocess.ifttt_programs import program
+from preprocess.ifttt import program
 from tree_fairseq.scoring.tree_runs import TreeOutcomes, TreeSet
 from tree_fairseq.trees.tree import Tree
 

@@ -1,13 +1,59 @@
-"""Draws the phrases that contain no clauses: noun phrases without relative clauses, and prepositional phrases."""
+"""Draws the phrases that contain no clauses: simple noun phrases, prepositional phrases and adverbials."""
 
 from __future__ import annotations
 
 import random
 from dataclasses import replace
 
-from preprocess.english_german.derivation import PLURAL_ONLY, NounPhrase, PrepositionalPhrase
+from preprocess.english_german.derivation import PLURAL_ONLY, Adverbial, NounPhrase, PrepositionalPhrase
 from preprocess.english_german.lexicon import Noun, adjectives_for, nouns_of
 from preprocess.english_german.verbs import Verb
+
+FREQUENCIES = [
+    Adverbial(english, german, "RB")
+    for english, german in (
+        ("often", "oft"),
+        ("always", "immer"),
+        ("sometimes", "manchmal"),
+        ("rarely", "selten"),
+        ("never", "nie"),
+        ("usually", "meistens"),
+    )
+]
+MANNERS = [
+    Adverbial(english, german, "RB")
+    for english, german in (
+        ("quickly", "schnell"),
+        ("slowly", "langsam"),
+        ("carefully", "vorsichtig"),
+        ("secretly", "heimlich"),
+        ("quietly", "leise"),
+    )
+]
+TIMES = {
+    "past": [
+        Adverbial("yesterday", "gestern", "NP"),
+        Adverbial("last week", "letzte Woche", "NP"),
+        Adverbial("last night", "letzte Nacht", "NP"),
+        Adverbial("last year", "letztes Jahr", "NP"),
+        Adverbial("then", "dann", "RB"),
+    ],
+    "present": [
+        Adverbial("today", "heute", "NP"),
+        Adverbial("now", "jetzt", "RB"),
+        Adverbial("every day", "jeden Tag", "NP"),
+        Adverbial("every morning", "jeden Morgen", "NP"),
+        Adverbial("in the evening", "am Abend", "PP"),
+        Adverbial("in winter", "im Winter", "PP"),
+    ],
+    "future": [
+        Adverbial("tomorrow", "morgen", "NP"),
+        Adverbial("soon", "bald", "RB"),
+        Adverbial("next week", "nächste Woche", "NP"),
+        Adverbial("next year", "nächstes Jahr", "NP"),
+        Adverbial("in the afternoon", "am Nachmittag", "PP"),
+    ],
+}
 
 PERSON = frozenset(["person"])
 DETERMINERS = ("the",) * 9 + ("a",) * 5 + ("this", "every", "my", "his", "her", "our", "their", "your")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from preprocess.english_german.adverbials import FREQUENCIES, MANNERS, TIMES
 from preprocess.english_german.derivation import (
     Clause,
     NounPhrase,
@@ -16,7 +15,7 @@ from preprocess.english_german.derivation import (
     Subordinate,
 )
 from preprocess.english_german.lexicon import NAMES, NOMINALIZED, adjectives_for, nouns_of
-from preprocess.english_german.phrases import PERSON, PhraseSampler
+from preprocess.english_german.phrases import FREQUENCIES, MANNERS, PERSON, TIMES, PhraseSampler
 from preprocess.english_german.verbs import Verb, verbs
 
 ANIMATE = frozenset(["person", "animal"])

@@ -34,10 +34,7 @@ _LABELS = {"if": "If", "while": "While", "=": "Assign", "==": "Op_===", "+": "Op
 
 
 def read_coffee(words: Sequence[str]) -> Tree:
-    """Returns the tree of a program.
-
-    Raises NotationError if the program does not belong to this part of CoffeeScript.
-    """
+    """Returns the tree of a program."""
     statements: list[Tree] = []
     # For every open block: the statements before it, its keyword, and its condition followed by its finished blocks.
     enclosing: list[tuple[list[Tree], str, list[Tree]]] = []

@@ -1,4 +1,4 @@
-"""FOR, a small imperative language: its trees, its two published dialects, and its published programs.
+"""FOR, a small imperative language, its two published dialects, and its translation to LAMBDA, a functional one.
 
 =======================================  ==================================================
 tree                                     text
@@ -14,6 +14,18 @@ tree                                     text
 
 The literature has two sets of such programs. Of the set of Chen, Liu and Song (2018) only the format is known. Drissi
 et al. (2018) reconstructed it and published their validation and test set as JSON.
+
+LAMBDA has the same expressions and comparisons:
+
+===============================  ============================
+tree                             text
+===============================  ============================
+``Unit``                         ``()``
+``( If C T T )``                 ``if C then T else T``
+``( Let x T T )``                ``let x = T in T``
+``( Letrec f x T T )``           ``letrec f x = T in T``
+``( App f E )``                  ``f E``
+===============================  ============================
 """
 
 from __future__ import annotations
@@ -71,10 +83,7 @@ REBUILD = Dialect(
 
 
 def read_published(path: Path) -> list[Tree]:
-    """Reads the programs of a published JSON file, which is a list of programs.
-
-    Raises CorpusError if the file is missing or malformed, or one of its elements is not a FOR program.
-    """
+    """Reads the programs of a published JSON file, which is a list of programs."""
     notation = notation_named("json")
     programs = []
     elements = read_json_list(path, ": it is one of the two files of published FOR programs")
@@ -104,3 +113,40 @@ def check_program(program: Tree) -> None:
         if len(kinds) != len(node.children):
             raise ValueError(f"{node.label!r} has {len(node.children)} children instead of {len(kinds)}")
         stack.extend(zip(node.children, kinds))
+
+
+UNIT = Tree("Unit")
+
+
+def to_lambda(program: Tree, dialect: Dialect) -> Tree:
+    """Translates a FOR program to LAMBDA.
+
+    The translation T is::
+
+        T(Assign x e)      = Let x e Unit
+        T(If c p q)        = If c T(p) T(q)
+        T(For x i c s p)   = Letrec f x (If c (Let dummy T(p) (App f s)) Unit) (App f i)
+        T(Seq p q)         = Let x e T(q)              where T(p) = Let x e Unit
+                           = Let dummy T(p) T(q)       otherwise
+    """
+    dummy, function = Tree(dialect.dummy), Tree(dialect.function)
+
+    def translate(node: Tree, translated: list[Tree]) -> Tree:
+        if KINDS.get(node.label) != "S" or not node.children:
+            return node
+        if node.label == "Assign":
+            return Tree("Let", (*node.children, UNIT))
+        if node.label == "If":
+            return Tree("If", translated)
+        if node.label == "Seq":
+            first, second = translated
+            if first.label == "Let" and first.children[2] == UNIT:
+                return Tree("Let", (*first.children[:2], second))
+            return Tree("Let", (dummy, first, second))
+        variable, start, condition, step, _ = node.children
+        again = Tree("Let", (dummy, translated[4], Tree("App", (function, step))))
+        return Tree(
+            "Letrec", (function, variable, Tree("If", (condition, again, UNIT)), Tree("App", (function, start)))
+        )
+
+    return program.fold(translate)

@@ -1,6 +1,8 @@
 """Translates CoffeeScript to JavaScript with the CoffeeScript compiler and a JavaScript parser, both run by Node.
 
 They are the npm packages ``coffeescript`` and ``acorn``, in the versions of ``package.json`` beside this file.
+Without Node, `translate_easy` translates programs that have no chains of comparisons and no loops inside of conditions,
+as the compiler does. The translation of other programs needs auxiliary variables and functions.
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ from pathlib import Path
 from tempfile import TemporaryFile
 
 from tree_fairseq.support.python_versions import zip_equal
+from tree_fairseq.trees.notations import notation_named
+from tree_fairseq.trees.tree import Tree
 
 _HERE = Path(__file__).resolve().parent
 _PACKAGE_FILES = ("package.json", "package-lock.json")
@@ -30,10 +34,7 @@ def default_modules() -> Path:
 
 
 def fetch_modules(folder: Path) -> None:
-    """Downloads the npm packages into ``folder`` unless they exist there.
-
-    Raises NodeError if npm is not installed or fails, or the folder contains another package.
-    """
+    """Downloads the npm packages into ``folder`` unless they exist there."""
     # npm writes this file last.
     if (folder / "node_modules" / ".package-lock.json").exists() and _is_ours(folder):
         return
@@ -56,8 +57,6 @@ def fetch_modules(folder: Path) -> None:
 class JavaScriptCompiler:
     """A context manager with a Node process that translates programs.
 
-    Raises NodeError if Node or npm is not installed, or the packages cannot be downloaded.
-
     Args:
         folder: folder for the npm packages, which are downloaded if they are missing
     """
@@ -79,10 +78,7 @@ class JavaScriptCompiler:
         self._complaints.close()
 
     def translate(self, programs: Sequence[str]) -> list[tuple[str, str]]:
-        """Returns the bracketed tree and the tokens of the translation of each program.
-
-        Raises NodeError if Node fails, or a program is not valid CoffeeScript.
-        """
+        """Returns the bracketed tree and the tokens of the translation of each program."""
         try:
             self._process.stdin.write(json.dumps(list(programs)) + "\n")
             self._process.stdin.flush()
@@ -117,3 +113,78 @@ def _is_ours(folder: Path) -> bool:
 def _last_line(text: str) -> str:
     lines = [line for line in text.splitlines() if "error" in line.lower()] or text.splitlines() or ["no message"]
     return lines[0].strip()
+
+
+_HEADS = ("If", "While")
+
+
+def translate_easy(program: Tree) -> tuple[str, str]:
+    """Returns the bracketed tree and the tokens of the translation of an easy program."""
+    names = _assigned(program)
+    return notation_named("bracket").write(_script_tree(program, names)), _script_tokens(program, names)
+
+
+def is_easy(program: Tree) -> bool:
+    """Returns whether a program can be translated without the compiler."""
+    for node in program.preorder():
+        if node.label == "Op_===" and node.children[0].label == "Op_===":
+            return False
+        if node.label in _HEADS and node.children[0].label in _HEADS:
+            return False
+    return True
+
+
+def _assigned(program: Tree) -> list[str]:
+    """Returns the variables that are assigned, in the order in which the compiler declares them."""
+    return sorted({node.children[0].children[0].label for node in program.preorder() if node.label == "Assign"})
+
+
+def _leading_values(program: Tree) -> int:
+    """Returns the number of names and numbers that begin a program; the compiler declares variables after them."""
+    is_value = [child.label.startswith("Value_") for child in program.children]
+    return is_value.index(False) if False in is_value else len(is_value)
+
+
+def _script_tree(program: Tree, names: list[str]) -> Tree:
+    def translate(node: Tree, children: list[Tree]) -> Tree:
+        if node.label == "Block":
+            is_compound = ("IfStatement", "WhileStatement")
+            return Tree(
+                "BlockStatement",
+                [child if child.label in is_compound else Tree("ExpressionStatement", (child,)) for child in children],
+            )
+        if node.label in _HEADS:
+            return Tree(f"{node.label}Statement", children)
+        if not node.children:
+            return node
+        label = {"Value_IdentifierLiteral": "Identifier", "Value_NumberLiteral": "Literal", "Assign": "="}.get(
+            node.label
+        )
+        return Tree(label or node.label.removeprefix("Op_"), children)
+
+    statements = list(program.fold(translate).children)
+    if names:
+        declarators = [Tree("VariableDeclarator", (Tree("Identifier", (Tree(name),)),)) for name in names]
+        statements.insert(_leading_values(program), Tree("VariableDeclaration", declarators))
+    return Tree("BlockStatement", statements)
+
+
+def _script_tokens(program: Tree, names: list[str]) -> str:
+    def translate(node: Tree, children: list[str]) -> str:
+        if node.label == "Block":
+            return " ".join(
+                text if child.label in _HEADS else f"{text} ;" for child, text in zip_equal(node.children, children)
+            )
+        if node.label in _HEADS:
+            condition, *blocks = children
+            return f"{node.label.lower()} ( {condition} ) " + " else ".join(f"{{ {block} }}" for block in blocks)
+        if not node.children:
+            return node.label
+        if len(children) == 1:
+            return children[0]
+        return f" {node.label.removeprefix('Op_').replace('Assign', '=')} ".join(children)
+
+    statements = [translate(Tree("Block", (child,)), [child.fold(translate)]) for child in program.children]
+    if names:
+        statements.insert(_leading_values(program), f"var {' , '.join(names)} ;")
+    return " ".join(statements)

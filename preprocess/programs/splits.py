@@ -48,8 +48,6 @@ def fill(
 ) -> dict[str, list[Program]]:
     """Returns the programs of every split.
 
-    Raises CorpusError if ``drawn`` has too few different programs.
-
     Args:
         sizes: number of programs of each split
         drawn: chunks of programs, without end

@@ -67,10 +67,7 @@ def read_for(text: str, dialect: Dialect) -> Tree:
 
 
 def read_lambda(text: str) -> Tree:
-    """Reads a LAMBDA program: the inverse of ``lambda_text``.
-
-    Raises NotationError if the text is not a LAMBDA program.
-    """
+    """Reads a LAMBDA program: the inverse of ``lambda_text``."""
     return _ProgramReader(text, False).read("term")
 
 

@@ -6,8 +6,7 @@ import random
 from pathlib import Path
 
 from preprocess.logical_forms import Example, Splits, write_splits
-from preprocess.overnight import domains, load
-from preprocess.overnight_simplify import LONG, SHORT, simplify
+from preprocess.overnight import LONG, SHORT, domains, load, simplify
 from tests.benchmarks.commands import quiet
 from tree_fairseq.trees.notations import notation_named
 

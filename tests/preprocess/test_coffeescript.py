@@ -19,10 +19,8 @@ from hypothesis import strategies as st
 from preprocess.programs import javascript
 from preprocess.programs.__main__ import main
 from preprocess.programs.coffee_language import LAYOUT, coffee_text, read_coffee
-from preprocess.programs.coffee_sampler import CoffeeSampler
-from preprocess.programs.coffeescript import SETTINGS, SUFFIXES, data_set
-from preprocess.programs.easy_javascript import is_easy, translate_easy
-from preprocess.programs.javascript import JavaScriptCompiler, NodeError
+from preprocess.programs.coffeescript import SETTINGS, SUFFIXES, CoffeeSampler, data_set
+from preprocess.programs.javascript import JavaScriptCompiler, NodeError, is_easy, translate_easy
 from tree_fairseq.errors import NotationError
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.notations import notation_named

@@ -15,10 +15,8 @@ from hypothesis import strategies as st
 
 from preprocess.corpora import CorpusError
 from preprocess.programs.__main__ import main
-from preprocess.programs.for2lam import PUBLISHED, SETTINGS, SUFFIXES
-from preprocess.programs.for_language import CHEN, KINDS, REBUILD, check_program, read_published
-from preprocess.programs.for_sampler import ForSampler
-from preprocess.programs.lambda_language import to_lambda
+from preprocess.programs.for2lam import PUBLISHED, SETTINGS, SUFFIXES, ForSampler
+from preprocess.programs.for_language import CHEN, KINDS, REBUILD, check_program, read_published, to_lambda
 from preprocess.programs.splits import chunks, fill
 from preprocess.programs.surface import for_text, lambda_text, read_for, read_lambda
 from tree_fairseq.errors import NotationError

@@ -9,8 +9,7 @@ from hypothesis import given
 
 from preprocess import toy_corpus
 from preprocess.corpora import CorpusError
-from preprocess.ifttt import groups_of, load, words
-from preprocess.ifttt_programs import read_program
+from preprocess.ifttt import groups_of, load, read_program, words
 from preprocess.semantic_parsing import main
 from tests.strategies import deep_tree, symbol_trees
 from tree_fairseq.trees.notations import notation_named

@@ -8,9 +8,18 @@ from pathlib import Path
 import pytest
 
 from preprocess.corpora import CorpusError
-from preprocess.overnight import NOTATION, domains, main, read_examples
-from preprocess.overnight_bounds import bounds
-from preprocess.overnight_simplify import LONG, UNORDERED, merge, restore, simplify
+from preprocess.overnight import (
+    LONG,
+    NOTATION,
+    UNORDERED,
+    bounds,
+    domains,
+    main,
+    merge,
+    read_examples,
+    restore,
+    simplify,
+)
 from tree_fairseq.errors import SymbolTreeError
 from tree_fairseq.trees.symbols import exact_matches
 from tree_fairseq.trees.tree import Tree

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from preprocess import toy_corpus, utterances
+from preprocess import semantic_parsing, toy_corpus
 from preprocess.corpora import CorpusError
 from preprocess.logical_forms import Example
 from preprocess.logical_places import SLOT, Places, bound_variable, number_variables, positions
@@ -142,8 +142,8 @@ def free_variables(tree):
 def test_recombined_pairs_of_the_published_sets(name):
     if not (DATA / name).is_dir():
         pytest.skip(f"the data set is not in ../shared/data/{name}")
-    corpus = utterances.CORPORA[name]
-    splits = utterances.load(DATA / name, corpus.notation, corpus.valid)
+    corpus = semantic_parsing.CORPORA[name]
+    splits = semantic_parsing.load_utterances(DATA / name, corpus.notation, corpus.valid)
     train = splits["train"]
     kinds = ("entities", "phrases", "concat2") if name == "geo" else ("entities", "concat2")
     found = made(train, 600, *kinds)
@@ -172,7 +172,7 @@ def test_recombined_pairs_of_the_published_sets(name):
 def test_constants_of_recombined_pairs_are_in_their_sources():
     if not (DATA / "atis").is_dir():
         pytest.skip("the data set is not in ../shared/data/atis")
-    train = utterances.load(DATA / "atis", "bracket", 400)["train"]
+    train = semantic_parsing.load_utterances(DATA / "atis", "bracket", 400)["train"]
     for pair in made(train, 200, "entities"):
         own = Pair(tuple(pair.source.split()), READER.read(pair.target))
         assert entities(own)

@@ -12,8 +12,17 @@ import torch
 from hypothesis import given, settings
 
 from preprocess.english_german.__main__ import pairs
-from preprocess.labelled_f1 import PythonEvaluator, brackets, score
-from preprocess.train_stanza import conllu, cooccurrences, evaluate, slim, vectors, write_vectors
+from preprocess.train_stanza import (
+    PythonEvaluator,
+    brackets,
+    conllu,
+    cooccurrences,
+    evaluate,
+    score,
+    slim,
+    vectors,
+    write_vectors,
+)
 from tests.strategies import trees
 from tree_fairseq.trees.bracket import read_tree
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from examples.ifttt.scores import ProgramSet, production_f1, productions
-from preprocess.ifttt_programs import program
+from preprocess.ifttt import program
 from tests.scoring.runs import scores, write_lines, write_outputs
 from tests.strategies import symbol_trees
 from tree_fairseq.trees.notations import notation_named
