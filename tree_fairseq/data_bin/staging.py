@@ -193,6 +193,7 @@ class Staging:
     def publish(self) -> None:
         """Moves the sealed files to the destination, each in one step, and removes the staging folder."""
         ready = _ready(self.path)
+        assert ready is not None, "only a sealed folder is published"
         output = self.path / ready["output"]
         self.destination.mkdir(parents=True, exist_ok=True)
         for name in ready["files"]:

@@ -196,7 +196,7 @@ def finished_shards(folder: Path) -> list[tuple[Path, ShardReport]]:
     Raises:
         DataFolderError: shards are missing, which the message lists, or do not belong together.
     """
-    counts = {int(found[2]) for path in folder.glob("*.json") if (found := _MARKER.fullmatch(path.name))}
+    counts = {int(name[2]) for path in folder.glob("*.json") if (name := _MARKER.fullmatch(path.name))}
     missing = {}
     for count in sorted(counts):
         files = [folder / f"{index}-of-{count}.trees" for index in range(count)]
