@@ -124,6 +124,26 @@ def test_the_command_prints_and_writes_means_and_tests(tmp_path, capsys, caplog)
     assert "give as many of both" in caplog.messages[-1]
 
 
+def test_the_command_draws_groups(tmp_path, caplog):
+    references, groups = write(tmp_path, "references", [REFERENCES]), tmp_path / "groups"
+    arguments = ["seeds", "--references", *references, "--metrics", "bleu", "exact", "--samples", "50"]
+    arguments += ["--hypotheses", *write(tmp_path, "tree", SYSTEM), "--baseline", *write(tmp_path, "stock", BASELINE)]
+    arguments += ["--json", str(tmp_path / "out.json"), "--groups", str(groups)]
+    names = [f"group {place % 4}" for place in range(len(REFERENCES))]
+    groups.write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
+    assert main(arguments) == 0
+    row = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))["metrics"]["bleu"]
+    expected = mean_over_seeds_test(
+        text_measures("bleu", BASELINE), text_measures("bleu", SYSTEM), Resampling(samples=50, groups=tuple(names))
+    )["bleu"]
+    assert {name: row[name] for name in expected} == expected and "of 4 groups" in row["signature"]
+    groups.write_text("one\ntwo\n", encoding="utf-8")
+    assert main(arguments) == 1
+    assert f"{groups} has 2 lines, the hypotheses are {len(REFERENCES)}" in caplog.messages[-1]
+    groups.unlink()
+    assert main(arguments) == 1 and str(groups) in caplog.messages[-1]
+
+
 def test_correlations_of_numbers_have_means_and_those_of_ranks_no_test(tmp_path):
     numbers = [["1.0", "2.0", "3.0", "5.0"], ["1.5", "2.0", "2.5", "4.0"], ["4.0", "1.0", "2.0", "3.0"]]
     references, ours, theirs = write(tmp_path, "numbers", numbers)

@@ -118,6 +118,42 @@ def test_defaults():
     assert SAMPLES[BOOTSTRAP] == Resampling().samples == 1000
 
 
+@pytest.mark.parametrize("kind", [BOOTSTRAP, RANDOMIZATION])
+def test_groups_are_drawn_as_one_example_each(kind):
+    generator = np.random.default_rng(5)
+    groups = generator.integers(0, 12, 90).astype(str).tolist()
+    baseline, system = f1_counts(generator, 90, 0.6), f1_counts(generator, 90, 0.7)
+    names = sorted(set(groups))
+    sums = [np.stack([side[np.array(groups) == name].sum(axis=0) for name in names]) for side in (baseline, system)]
+    expected = paired_test(*sums, f1, Resampling(kind, 300))["f1"]
+    for convert in (np.asarray, csr_array):
+        row = paired_test(convert(baseline), convert(system), f1, Resampling(kind, 300, groups=tuple(groups)))["f1"]
+        assert f"of {len(names)} groups" in row["signature"]
+        for name in {"difference", "p_value", "interval"} & set(expected):
+            assert row[name] == pytest.approx(expected[name])
+
+
+def test_examples_that_depend_on_each_other_do_not_make_a_difference_certain():
+    """21 groups of 100 equal examples say as much as 21 examples."""
+    generator = np.random.default_rng(9)
+    of_groups = generator.normal(0.05, 0.3, 21)
+    system = np.repeat(of_groups, 100)
+    groups = tuple(np.repeat(np.arange(21), 100).astype(str))
+    alone, together = (
+        mean_test(np.zeros(2100), system, Resampling(samples=4000, groups=each)) for each in ((), groups)
+    )
+    assert together["difference"] == pytest.approx(alone["difference"]) == pytest.approx(of_groups.mean())
+    deviation = of_groups.std() / np.sqrt(21)
+    assert together["p_value"] == pytest.approx(2 * norm.sf(abs(of_groups.mean()) / deviation), abs=0.03)
+    assert together["interval"][1] - together["interval"][0] == pytest.approx(2 * 1.96 * deviation, rel=0.1)
+    assert together["p_value"] > 5 * alone["p_value"]
+
+
+def test_each_example_has_a_group():
+    with pytest.raises(ScoringError, match="4 sentences, but groups of 3"):
+        mean_test(np.zeros(4), np.ones(4), Resampling(groups=("a", "a", "b")))
+
+
 def mcnemar_p_value(gained: int, lost: int) -> float:
     """Computes the probability of a split at least as uneven if both sides are equally likely."""
     total = gained + lost

@@ -5,7 +5,8 @@
 
 Both systems have the same number of seeds. A test draws sentences, the same ones for all runs, and compares the means
 over the seeds. It says how sure the difference of these runs is on other sentences. The scores of the single seeds,
-printed beside it, say how far a run can be from another.
+printed beside it, say how far a run can be from another. ``--groups`` names a file with the group of each sentence, one
+a line: the test draws whole groups, where the sentences of a group are not independent of each other.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from tree_fairseq.errors import ScoringError
 from tree_fairseq.scoring.frame import COUNT, aligned
 from tree_fairseq.scoring.hypothesis_files import FileSet, metrics_parser, print_scores
 from tree_fairseq.scoring.measures import AdditiveMeasure
+from tree_fairseq.scoring.outputs import read_text
 from tree_fairseq.scoring.significance import SAMPLES, Resampling, paired_test
 
 logger = logging.getLogger(__name__)
@@ -57,7 +59,8 @@ def score_seeds(args: Namespace) -> dict[str, Any]:
     test_set = FileSet(args)
     everything = range(test_set.count)
     system, baseline = ([test_set.measures(path) for path in paths] for paths in (args.hypotheses, args.baseline))
-    test = Resampling(args.test, args.samples or SAMPLES[args.test])
+    groups = tuple(read_text(args.groups, test_set.count)) if args.groups else ()
+    test = Resampling(args.test, args.samples or SAMPLES[args.test], groups=groups)
     result: dict[str, Any] = {COUNT: test_set.count, "metrics": {}, "signatures": {}}
     for name in args.metrics:
         ours, theirs = [each[name] for each in system], [each[name] for each in baseline]
@@ -96,6 +99,7 @@ def seeds_parser() -> ArgumentParser:
     parser = metrics_parser("tree-fairseq score seeds", __doc__)
     parser.add_argument("--hypotheses", type=Path, nargs="+", required=True, metavar="FILE", help="of each seed")
     parser.add_argument("--baseline", type=Path, nargs="+", required=True, metavar="FILE", help="of each seed")
+    parser.add_argument("--groups", type=Path, metavar="FILE", help="the group of each sentence; the test draws groups")
     return parser
 
 

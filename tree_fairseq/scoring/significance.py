@@ -5,6 +5,9 @@
 * ``randomization`` (approximate randomization, Riezler & Maxwell 2005): each sentence's two outputs change places with
   probability 1/2. The p-value is the share of samples whose difference is as large as the real one.
 
+Where sentences come in groups, such as those about one rare word, they are not independent. Then whole groups are
+drawn, or change places (the cluster bootstrap of Field & Welsh 2007).
+
 Both are two-sided, and count the real test set as one more sample, so that no p-value is 0. sacreBLEU runs them for its
 own metrics; for metrics that are functions of sums over sentences, :func:`paired_test` does.
 """
@@ -19,6 +22,7 @@ from typing import Any
 import numpy as np
 from sacrebleu.metrics.base import Metric
 from sacrebleu.significance import PairedTest
+from scipy.sparse import csr_array
 from scipy.stats import binomtest
 
 from tree_fairseq.errors import ScoringError
@@ -35,16 +39,21 @@ Statistic = Callable[[np.ndarray], Mapping[str, np.ndarray]]
 
 @dataclass(frozen=True)
 class Resampling:
-    """How systems are compared: ``bootstrap`` or ``randomization``, number of samples, and seed."""
+    """How systems are compared: ``bootstrap`` or ``randomization``, number of samples, seed, and groups.
+
+    ``groups`` has the group of each sentence. Where it is empty, each sentence is drawn alone.
+    """
 
     kind: str = BOOTSTRAP
     samples: int = SAMPLES[BOOTSTRAP]
     seed: int = 12345
+    groups: Sequence[str] = ()
 
     @property
     def signature(self) -> str:
         """The name of the test for reports."""
-        return f"{_TITLES[self.kind]}, {self.samples} samples, seed {self.seed}, two-sided"
+        drawn = f" of {len(set(self.groups))} groups" if self.groups else ""
+        return f"{_TITLES[self.kind]}{drawn}, {self.samples} samples, seed {self.seed}, two-sided"
 
 
 def _batches(test: Resampling, sentences: int) -> Iterator[np.ndarray]:
@@ -74,10 +83,12 @@ def paired_test(baseline: Any, system: Any, statistic: Statistic, test: Resampli
         differences
 
     Raises:
-        ScoringError: the systems have different numbers of sentences
+        ScoringError: the systems have different numbers of sentences, or there are more or fewer groups of sentences
     """
     if baseline.shape != system.shape:
         raise ScoringError(f"{system.shape[0]} sentences of the system, but {baseline.shape[0]} of the baseline")
+    if test.groups:
+        baseline, system = (_sums_of_groups(counts, test.groups) for counts in (baseline, system))
     ones = np.ones((1, baseline.shape[0]))
     totals = (ones @ baseline)[0], (ones @ system)[0]  # [F] each
     real = _differences(*totals, statistic)
@@ -99,6 +110,15 @@ def paired_test(baseline: Any, system: Any, statistic: Statistic, test: Resampli
         as_far = np.abs(samples) >= abs(difference) - 1e-9
         rows[name]["p_value"] = float((as_far.sum() + 1) / (len(samples) + 1))
     return rows
+
+
+def _sums_of_groups(counts: Any, groups: Sequence[str]) -> Any:
+    """Adds the counts of the sentences of each group, ``[groups, F]``."""
+    if len(groups) != counts.shape[0]:
+        raise ScoringError(f"{counts.shape[0]} sentences, but groups of {len(groups)}")
+    names, places = np.unique(np.asarray(groups), return_inverse=True)
+    member = csr_array((np.ones(len(groups)), (places, np.arange(len(groups)))), shape=(len(names), len(groups)))
+    return member @ counts
 
 
 def _differences(baseline: np.ndarray, system: np.ndarray, statistic: Statistic) -> dict[str, np.ndarray]:
