@@ -1,6 +1,6 @@
 """How the text of a folder was tokenised and split into subwords: a section of ``tree.json``, and models beside it.
 
-:mod:`tree_fairseq.new_text.folder_text` prepares new text in the same way, and joins the subwords of outputs.
+:mod:`tree_fairseq.tasks.folder_text` prepares new text in the same way, and joins the subwords of outputs.
 """
 
 from __future__ import annotations

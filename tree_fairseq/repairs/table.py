@@ -213,7 +213,7 @@ REPAIRS = (
         versions=_FAIRSEQ,
         remove_when="fairseq stores the tokeniser with the dictionaries",
         test="tests/end_to_end/test_subwords.py::test_tasks_of_fairseq_read_raw_text_too",
-        wrapper="new_text.folder_text:with_folder_tokenizer",
+        wrapper="tasks.folder_text:with_folder_tokenizer",
     ),
     Repair(
         target="fairseq.tasks.fairseq_task.FairseqTask.build_bpe",
@@ -221,7 +221,7 @@ REPAIRS = (
         versions=_FAIRSEQ,
         remove_when="fairseq stores the model of subwords with the dictionaries",
         test="tests/end_to_end/test_subwords.py::test_tasks_of_fairseq_read_raw_text_too",
-        wrapper="new_text.folder_text:with_folder_subwords",
+        wrapper="tasks.folder_text:with_folder_subwords",
     ),
     Repair(
         target="fairseq_cli.interactive.buffered_read",

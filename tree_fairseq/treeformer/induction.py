@@ -17,10 +17,10 @@ from torch import Tensor
 
 from tree_fairseq.drawing.phrase_map import AttendedPhrase
 from tree_fairseq.errors import InputError
-from tree_fairseq.new_text.folder_text import folder_text
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.parsing.pieces import SplitWords, join_pieces
 from tree_fairseq.support.progress import with_progress
+from tree_fairseq.tasks.folder_text import folder_text
 from tree_fairseq.treeformer.model import TreeformerEncoder, TreeformerModel
 from tree_fairseq.trees.subwords import split_words
 from tree_fairseq.trees.tree import Forest, Tree, binary_tree
