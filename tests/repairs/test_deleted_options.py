@@ -36,6 +36,8 @@ def test_options_that_no_part_reads_are_dropped_and_others_stay():
         ("treeformer_heads", 1, 4, "--treeformer-heads"),
         ("signed_distance", False, True, "--signed-distance"),
         ("deletion", False, True, "--deletion"),
+        ("treeformer_within_sentences", False, True, "--treeformer-within-sentences"),
+        ("document_root", "mean", "super", "--document-root"),
     ],
 )
 def test_an_option_that_changes_the_model_is_an_error(option, off, on, flag, as_namespace):
@@ -45,7 +47,7 @@ def test_an_option_that_changes_the_model_is_an_error(option, off, on, flag, as_
         )
 
     loaded(off)
-    with pytest.raises(CheckpointError, match=f"old.pt was trained with {flag}, which this version does not have"):
+    with pytest.raises(CheckpointError, match=f"old.pt was trained with {flag} {on}, which this version does not have"):
         loaded(on)
 
 

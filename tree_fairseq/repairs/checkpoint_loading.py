@@ -305,16 +305,18 @@ def _calls(text: str) -> bool:
 
 
 _LAST_COMMIT = "98237f9"
-# Options that changed what a model computes, and the values that are those of this version.
-_SWITCHED_OFF = {
-    "deletion": False,
-    "max_horizontal_positions": 100,
-    "max_vertical_positions": 50,
-    "signed_distance": False,
-    "treeformer_heads": 1,
-    "treeformer_layer_norm": False,
-    "treeformer_level_weights": False,
-    "treeformer_without_eos": False,
+# Options that changed what a model computes, and the values whose models this version has.
+_KNOWN_VALUES = {
+    "deletion": (False,),
+    "document_root": ("first", "mean"),
+    "max_horizontal_positions": (100,),
+    "max_vertical_positions": (50,),
+    "signed_distance": (False,),
+    "treeformer_heads": (1,),
+    "treeformer_layer_norm": (False,),
+    "treeformer_level_weights": (False,),
+    "treeformer_within_sentences": (False,),
+    "treeformer_without_eos": (False,),
 }
 _RENAMED_CRITERIA = {"rdrop_cross_entropy": "label_smoothed_cross_entropy"}  # the same loss in validation
 _REGISTRIES = {
@@ -327,8 +329,8 @@ _REGISTRIES = {
 def drop_deleted_options(state: dict[str, Any], path: object) -> None:
     """Drops from a checkpoint the settings that this version does not know, and that fairseq would therefore refuse.
 
-    An option that was for training alone is dropped. An option that changes what a model computes is dropped where it
-    was off.
+    An option that was for training alone is dropped. An option that changes what a model computes is dropped where its
+    value is one of those that this version has.
 
     Args:
         state: what fairseq loads from a checkpoint
@@ -342,7 +344,7 @@ def drop_deleted_options(state: dict[str, Any], path: object) -> None:
         return
     for name, registry in _REGISTRIES.items():
         part = cfg.get(name)
-        _require_switched_off(vars(part) if isinstance(part, Namespace) else part or {}, path)
+        _require_known_values(vars(part) if isinstance(part, Namespace) else part or {}, path)
         if isinstance(part, DictConfig):
             with open_dict(part):
                 part._name = _RENAMED_CRITERIA.get(part.get("_name"), part.get("_name"))
@@ -351,10 +353,11 @@ def drop_deleted_options(state: dict[str, Any], path: object) -> None:
                     del part[option]
 
 
-def _require_switched_off(options: Mapping[str, Any], path: object) -> None:
-    for name, off in _SWITCHED_OFF.items():
-        if options.get(name, off) != off:
+def _require_known_values(options: Mapping[str, Any], path: object) -> None:
+    for name, values in _KNOWN_VALUES.items():
+        # Choices are text in some checkpoints and members of an enumeration in others.
+        if name in options and str(options[name]) not in map(str, values):
             raise CheckpointError(
-                f"{path} was trained with {flag_of(name)}, which this version does not have; "
+                f"{path} was trained with {flag_of(name)} {options[name]}, which this version does not have; "
                 f"use the version of commit {_LAST_COMMIT}"
             )
