@@ -148,6 +148,9 @@ class EncoderChoiceTransformer(ExtendedTransformer):
         """Fills in the encoder."""
         cfg.source_encoder = str(getattr(args, cls.encoder_option))
         cfg.pretrained_folder = getattr(args, "encoder_path", None)
+        # fairseq moves options that begin with "encoder_", so `refuse_unread_flags` does not see this one.
+        is_unread = cfg.pretrained_folder is not None and cfg.source_encoder != "pretrained"
+        refuse_flags({"--encoder-path": is_unread}, f"{flag_of(cls.encoder_option)} {cfg.source_encoder}")
         cfg.pretrained_description = getattr(args, "pretrained_description", None)
 
     @classmethod
