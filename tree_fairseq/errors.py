@@ -46,7 +46,7 @@ class InputError(TreeFairseqError, ValueError):
         return type(self), (self.message, self.path, self.line, self.column, self.hint)
 
     def at(self, path: str | os.PathLike | None = None, line: int | None = None) -> InputError:
-        """The same error in a place; where an argument is None, the known value is kept."""
+        """Returns the same error with a place; an argument that is None leaves the known value."""
         path = self.path if path is None else path
         line = self.line if line is None else line
         return type(self)(self.message, path, line, self.column, self.hint)

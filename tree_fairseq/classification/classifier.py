@@ -131,7 +131,7 @@ class Classifier(FairseqEncoderModel):
     """An encoder and a readout of classes."""
 
     flags: Optional[type[ClassifierConfig]] = None
-    """Of models with fairseq's flags of a transformer's encoder: the other flags."""
+    """The flags beside fairseq's of a transformer's encoder, for models that have those; None for others."""
     config: type[FairseqDataclass]
     """All options of models without ``flags``."""
 

@@ -49,7 +49,7 @@ class TransformerClassifier(SequenceClassifier):
     def represent(
         self, src_tokens: Tensor, src_lengths: Tensor, sentence_trees: Optional[dict[str, Any]] = None
     ) -> Tensor:
-        """As :meth:`SequenceClassifier.represent`; ``sentence_trees`` are those of the texts, for distances in them."""
+        """Returns the mean state of each text, ``[B, D]``; ``sentence_trees`` are for distances in trees."""
         cfg, rows = self.encoder.cfg, None
         if tree_tables(cfg) and sentence_trees is not None:
             size, padding = src_tokens.size(1), self.encoder.padding_idx

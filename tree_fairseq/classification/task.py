@@ -214,7 +214,7 @@ class ClassificationTask(ClassTask, TreeTask):
         return {"classification": {"classes": list(self.classes)}}
 
     def require_same_data(self, checkpoint: dict, fine_tuning: bool = False) -> None:
-        """As :meth:`TreeTask.require_same_data`; a model that is fine-tuned may get other classes, with a warning."""
+        """Compares the data as :meth:`TreeTask.require_same_data` does; fine-tuning on other classes is a warning."""
         theirs = checkpoint.get("classification", {})
         if fine_tuning and theirs.get("classes", self.classes) != self.classes:
             logger.warning(

@@ -90,7 +90,7 @@ class Explained:
 
 
 class Views:
-    """What the explorer shows of a method for one system, and how it watches the system; a base for methods.
+    """The base class of the views that a method shows in the explorer, for one system.
 
     Args:
         task: of the models

@@ -101,7 +101,9 @@ def _limited(path: Tensor, common: Tensor, limit: int) -> Tensor:
 
 
 def lowest_common_ancestors(batch: TreeBatch) -> Tensor:
-    """Finds the lowest node above two leaves, ``[B, N, N]`` int64: M if there is none, and for a leaf and itself.
+    """Returns the lowest node above each two leaves, ``[B, N, N]`` int64.
+
+    It is M where no node is above both leaves, and where the two are the same leaf.
 
     The ancestor of any two leaves is the highest of those of the neighbours between them. So a running minimum finds
     it, over keys that sort nodes by depth.

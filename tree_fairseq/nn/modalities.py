@@ -21,12 +21,12 @@ SOURCE_LENGTHS = "source_lengths"
 """The lengths of sources in ``net_input``, ``[B]`` int64, an array of the host: recurrent networks need them there."""
 
 SOURCE_INPUTS = (*TREE_INPUTS.values(), SOURCE_LENGTHS)
-"""Names of all that collaters add about a source to ``net_input``."""
+"""The names of the entries that collaters add about a source to ``net_input``."""
 
 
 @dataclass(eq=False)
 class Side:
-    """What models know about a side of a pair: a sequence, constituency trees over a sequence, or symbol trees.
+    """The source or the target of a pair: a sequence, constituency trees over a sequence, or symbol trees.
 
     Attributes:
         modality: ``sequence``, ``constituency`` or ``symbols``

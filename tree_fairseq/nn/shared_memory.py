@@ -30,7 +30,12 @@ def row_order(encoder_out: dict[str, list]) -> Optional[Tensor]:
 
 
 def with_rows_moved(encoder_out: dict[str, list], new_order: Tensor) -> dict[str, list]:
-    """The same sentences for other rows; ``new_order``, ``[R']`` int64, is the old row of each new row."""
+    """Returns the memory of the same sentences for other rows.
+
+    Args:
+        encoder_out: the memory that the decoder reads
+        new_order: ``[R']`` int64, the old row of each new row
+    """
     order = [held.index_select(0, new_order) for held in encoder_out["order"]] or [new_order]
     return {**encoder_out, "order": order}
 

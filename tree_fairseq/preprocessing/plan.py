@@ -82,7 +82,7 @@ class Split:
 
 @dataclass(frozen=True)
 class PreprocessPlan:
-    """What ``fairseq-preprocess`` is asked for.
+    """The folder that a ``fairseq-preprocess`` command asks for.
 
     Attributes:
         args: the arguments

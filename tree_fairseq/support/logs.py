@@ -1,4 +1,4 @@
-"""What commands write to standard error: logs, and messages of errors in place of tracebacks.
+"""The standard error of commands: logs, and messages of errors in place of tracebacks.
 
 Logs leave out deprecations that fairseq alone could mend, and lines that are meant for developers of libraries. Every
 other line and warning stays.

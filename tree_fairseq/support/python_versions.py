@@ -1,4 +1,4 @@
-"""What an installation may lack: a function of Python 3.10, and optional libraries.
+"""Stand-ins for parts that an installation may lack: a function of Python 3.10, and optional libraries.
 
 A module imports an optional library where it uses it, so that everything else in the module works without. The extras
 of ``pip install tree-fairseq[EXTRA]`` are in setup.py.

@@ -53,7 +53,7 @@ class TranslationWithTreesTask(TreeTask, TranslationTask):
     source_modalities: tuple[str, ...] = (SEQUENCE,)
     """Modalities of sources that the task reads; it takes the first one that the folder holds."""
     target_modalities: tuple[str, ...] = (SEQUENCE,)
-    """The same of targets."""
+    """Modalities of targets that the task reads; it takes the first one that the folder holds."""
 
     def __init__(self, cfg: TranslationWithTreesConfig, src_dict, tgt_dict):
         if cfg.truncate_source:

@@ -58,7 +58,7 @@ class TreeEnsemble(EnsembleModel):
 
 
 class AlignedTreeEnsemble(TreeEnsemble, EnsembleModelWithAlignment):
-    """The same for a generator with ``--print-alignment``."""
+    """An ensemble that drops unread trees, for a generator with ``--print-alignment``."""
 
 
 def require_same_facts(name: str, theirs: Any, ours: Any, data: str) -> None:

@@ -16,7 +16,7 @@ from tree_fairseq.tree_transformer.accumulation import AccumulationConfig, Hiera
 from tree_fairseq.tree_transformer.tree_structure import AttentionMask, TreeStructure
 
 INITIAL_ANCESTOR_BIAS = -3.0
-"""Of the attention from leaves to nodes above them: a model starts close to one whose leaves attend to leaves alone."""
+"""The initial bias of the attention from leaves to the nodes above them: at first, leaves attend mostly to leaves."""
 
 
 class TreeAttention(MultiheadAttention):

@@ -117,7 +117,7 @@ class Tree:
         return self.fold(lambda node, heights: 1 + max(heights) if heights else 0)
 
     def map_leaves(self, words: Sequence[str]) -> Tree:
-        """The same tree over other words, one for each leaf; raises ValueError for another number of words."""
+        """Returns the same tree over other words, one for each leaf; raises ValueError for another number of words."""
         leaf_count = len(self.leaves())
         if len(words) != leaf_count:
             raise ValueError(f"{len(words)} words for a tree of {leaf_count} leaves")
@@ -125,7 +125,7 @@ class Tree:
         return self.fold(lambda node, children: Tree(node.label, children) if children else Tree(next(remaining)))
 
     def map_labels(self, function: Callable[[str], str]) -> Tree:
-        """The same tree with ``function`` applied to every label that is not a word."""
+        """Returns the same tree with ``function`` applied to every label that is not a word."""
         return self.fold(lambda node, children: Tree(function(node.label), children) if children else node)
 
     def pretty(self, *, width: int | None = None, max_depth: int = 100) -> str:
@@ -157,7 +157,7 @@ class Tree:
         return _tree_from_nested(values, parts)
 
     def to_nltk(self) -> Any:
-        """The same tree as an ``nltk.Tree`` whose leaves are strings; raises MissingLibraryError without NLTK.
+        """Returns the tree as an ``nltk.Tree`` whose leaves are strings; raises MissingLibraryError without NLTK.
 
         A tree that is a word becomes an ``nltk.Tree`` without children.
         """
