@@ -42,7 +42,9 @@ def test_shards_are_parsed_one_by_one_and_joined(text, tmp_path, small_blocks, c
         assert main([str(text), str(output), *flags, "--shard", shard]) == 0
     assert not output.exists() and main(["--join", str(output), "--max-parse-failures", "0"]) == 1
     assert "1 of 90 sentences could not be parsed" in caplog.text and "Lines: 95" in caplog.text
-    assert main(["--join", str(output), *flags]) == 0
+    left_by_a_killed_process = tmp_path / "out.trees.shards" / ".2-of-3.trees.0123.tmp"
+    left_by_a_killed_process.touch()
+    assert main(["--join", str(output), *flags]) == 0 and not left_by_a_killed_process.exists()
     assert main([str(text), str(tmp_path / "at-once"), *flags]) == 0
     assert output.read_bytes() == (tmp_path / "at-once").read_bytes()
     # In another form, too.

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.parsing.fake_parsers import LOG_VARIABLE
-from tree_fairseq.parsing import shards
+from tree_fairseq.parsing import corpus
 from tree_fairseq.parsing.corpus import ParsedCorpus, parse_corpus
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.support.processes import ProcessPool
@@ -27,7 +27,7 @@ def parse_log(tmp_path, monkeypatch) -> Path:
 @pytest.fixture
 def small_blocks(monkeypatch) -> None:
     """Cuts texts of a few lines into several blocks."""
-    monkeypatch.setattr(shards, "_SMALLEST", 100)
+    monkeypatch.setattr(corpus, "_SMALLEST", 100)
 
 
 def parse_file(text: Path, folder: Path, options: ParserOptions, workers: int = 0, **arguments) -> ParsedCorpus:

@@ -144,8 +144,8 @@ def test_each_sentence_is_parsed_once(parse_log):
 
 
 def test_the_inventory_has_the_labels_of_flat_trees():
-    assert {"S", "NP", "VP", "T1", "FRAG", "XX"} <= set(toy().inventory())
-    assert "S" not in toy().tags() and {"T1", "XX"} <= set(toy().tags())
+    assert {"S", "NP", "VP", "T1", "FRAG", "XX"} <= set(toy().labels()[0])
+    assert "S" not in toy().labels()[1] and {"T1", "XX"} <= set(toy().labels()[1])
 
 
 def test_function_tags_are_stripped_from_the_inventory():
@@ -153,7 +153,7 @@ def test_function_tags_are_stripped_from_the_inventory():
         def inventory(self):
             return ["NP-SBJ", "NP", "-LRB-"]
 
-    assert toy(ParserOptions(name="toy", strip_function_tags=True), Functional()).inventory() == [
+    assert toy(ParserOptions(name="toy", strip_function_tags=True), Functional()).labels()[0] == [
         "-LRB-",
         "FRAG",
         "NP",

@@ -107,4 +107,4 @@ def test_parsing_loads_neither_torch_nor_fairseq():
     program += "print(sorted({'torch', 'fairseq', 'stanza', 'transformers'} & sys.modules.keys()))"
     root = Path(parsers.__file__).parents[2]
     done = subprocess.run([sys.executable, "-c", program], cwd=root, capture_output=True, text=True, check=True)
-    assert len(modules) > 10 and done.stdout == "[]\n"
+    assert len(modules) > 8 and done.stdout == "[]\n"

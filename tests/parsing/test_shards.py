@@ -12,17 +12,10 @@ from hypothesis import strategies as st
 from tests.parsing.conftest import content, toy_lines, write_text
 from tests.parsing.fake_parsers import noted
 from tree_fairseq.errors import CorruptFileError, DataFolderError, LeafMismatchError, TextFormatError, TreeFormatError
-from tree_fairseq.parsing import shards
+from tree_fairseq.parsing import corpus
+from tree_fairseq.parsing.corpus import count_lines_before, finished_shards, join_shards, parse_shard_alone, shards_of
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions
-from tree_fairseq.parsing.shards import (
-    count_lines_before,
-    finished_shards,
-    join_shards,
-    parse_shard_alone,
-    remove_parts,
-    shards_of,
-)
 
 # The trees of this parser depend on the sentences of the batch.
 OPTIONS = ParserOptions(name="toy-batch", batch_size=4, ssplit="punct")
@@ -64,8 +57,8 @@ def test_every_line_is_in_one_shard(tmp_path_factory, lines, ends, count, width)
     whole = [b"x" * length + ends for length in lines]
     path.write_bytes(b"".join(whole)[: -len(ends)])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shards, "_SMALLEST", width)
-        patch.setattr(shards, "_LARGEST", width)
+        patch.setattr(corpus, "_SMALLEST", width)
+        patch.setattr(corpus, "_LARGEST", width)
         parts = shards_of(path, path.parent, count)
         found = [[line for block in shard.blocks() for line in block] for shard in parts]
         before = count_lines_before(path, [shard.starts()[0] for shard in parts])
@@ -177,10 +170,3 @@ def test_errors_and_reports_count_lines(tmp_path, small_blocks):
     words = write_text(tmp_path / "words", [f"w{number} of it" for number in range(50)] + ["a NONE", "b"])
     with pytest.raises(LeafMismatchError, match="words:51: "):
         make(words, tmp_path / "words.out", 3, 4, ParserOptions(name="faulty", on_parse_error="stop"))
-
-
-def test_leftovers_of_killed_processes_are_removed(tmp_path):
-    for name in (".3-of-8.trees.0123.tmp", ".3-of-8.json.4567.tmp", "notes.tmp", "3-of-8.trees"):
-        (tmp_path / name).write_text("x")
-    remove_parts(tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["3-of-8.trees", "notes.tmp"]

@@ -9,7 +9,7 @@ import pytest
 
 from tree_fairseq.errors import LanguageWithoutParserError, ParserUnavailableError
 from tree_fairseq.parsing.parsers import ParserOptions
-from tree_fairseq.parsing.stanza_models import download_command, find_models, models_digest, normal_language
+from tree_fairseq.parsing.stanza_parser import download_command, find_models, models_digest
 
 
 def reads(**packages):
@@ -170,7 +170,3 @@ def test_the_download_command_is_one_line():
     assert parts[:2] == ["python", "-c"] and len(parts) == 3
     compile(parts[2], "command", "exec")
     assert "'de'" in parts[2] and "model_dir='stanza_models'" in parts[2]
-
-
-def test_chinese_has_two_names():
-    assert normal_language(" ZH ") == "zh-hans" and normal_language("de") == "de"

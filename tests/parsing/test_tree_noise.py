@@ -96,5 +96,5 @@ def test_the_flat_parser_gives_the_trees_of_failed_parses():
     lines = ["the man sees", "a"]
     parser = LineParser(ParserOptions(name="flat"))
     assert [line.forest for line in parser.parse_lines(lines)] == [(flat_tree(line.split()),) for line in lines]
-    assert parser.inventory() == ["FRAG", "XX"] and parser.tags() == ["XX"]
+    assert parser.labels() == (["FRAG", "XX"], ["XX"])
     assert parser.parse_lines([""])[0].forest == ()

@@ -323,7 +323,7 @@ def test_plain_text_is_parsed_and_parses_are_kept(corpus, tmp_path, monkeypatch)
 
 
 def test_a_stopped_command_parses_what_is_missing_in_any_order(tmp_path, monkeypatch):
-    monkeypatch.setattr("tree_fairseq.parsing.shards._SMALLEST", 100)
+    monkeypatch.setattr("tree_fairseq.parsing.corpus._SMALLEST", 100)
     lines = [f"{'NONE ' * (number % 7 == 0)}w{number} is a {'very ' * (number % 3)}long line" for number in range(40)]
     write_lines(tmp_path / "train.en", lines)
     write_lines(tmp_path / "train.de", lines)
@@ -363,7 +363,7 @@ def test_sentences_that_failed_are_not_parsed_again_with_a_higher_limit(tmp_path
 
 
 def test_models_are_loaded_once_by_each_worker_for_all_splits_of_a_side(tmp_path, monkeypatch):
-    monkeypatch.setattr("tree_fairseq.parsing.shards._SMALLEST", 100)
+    monkeypatch.setattr("tree_fairseq.parsing.corpus._SMALLEST", 100)
     monkeypatch.setenv(LOADS_VARIABLE, str(tmp_path / "loads"))
     corpus = write_corpus(tmp_path / "corpus", train=60, valid=30, test=30)
     command = ["--tree-parser", "loading", "--tree-sides", "source,target", "--tree-batch-size", 3, "--workers", 2]

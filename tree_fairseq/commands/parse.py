@@ -27,17 +27,16 @@ from pathlib import Path
 from tree_fairseq.commands.tree_formats import FORMATS, TreeFormat, write_conllu
 from tree_fairseq.errors import ParserError, ParserUnavailableError, TreeFairseqError
 from tree_fairseq.parsing.corenlp_parser import READERS
-from tree_fairseq.parsing.corpus import parse_corpus
-from tree_fairseq.parsing.line_parser import LineParser
-from tree_fairseq.parsing.parsers import add_parser_arguments, check_failures, options_from_arguments
-from tree_fairseq.parsing.shards import (
+from tree_fairseq.parsing.corpus import (
     ShardReport,
     finished_shards,
     join_shards,
+    parse_corpus,
     parse_shard_alone,
-    remove_parts,
     shards_of,
 )
+from tree_fairseq.parsing.line_parser import LineParser
+from tree_fairseq.parsing.parsers import add_parser_arguments, check_failures, options_from_arguments
 from tree_fairseq.support.logs import drop_output, failed
 from tree_fairseq.support.processes import ProcessPool
 from tree_fairseq.trees.bracket import read_forest
@@ -143,7 +142,9 @@ def _write(args: argparse.Namespace, shards: Sequence[tuple[Path, ShardReport]],
         return form.write((" ".join(forest_leaves(forest)), forest) for forest in forests)
 
     join_shards(shards, output, None if form.is_plain else convert)
-    remove_parts(Path(f"{output}.shards"))
+    # Processes that were killed have left them.
+    for path in Path(f"{output}.shards").glob(".*-of-*.tmp"):
+        path.unlink(missing_ok=True)
 
 
 def _lines(args: argparse.Namespace) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import struct
@@ -11,7 +12,9 @@ from pathlib import Path
 from typing import Any, Callable
 
 import numpy as np
+from fairseq.binarizer import BinarizeSummary, FileBinarizer
 from fairseq.data import ConcatDataset, Dictionary, indexed_dataset
+from fairseq.file_chunker_utils import find_offsets
 from torch import Tensor
 
 from tree_fairseq.data_bin.index_files import (
@@ -33,12 +36,15 @@ from tree_fairseq.errors import (
     TreeFairseqError,
 )
 from tree_fairseq.support.files import require_plain_file
+from tree_fairseq.support.processes import ProcessPool
+from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.text import read_lines, tokens
 
 _WAY_OUT = "Copy the file again from where the folder was made, or preprocess again"
 # What fairseq raises for a damaged file, if it does not read noise.
 _OF_FAIRSEQ = (AssertionError, AttributeError, EOFError, KeyError, MemoryError, OverflowError, ValueError, struct.error)
 SUPPORTED = ("mmap", "lazy", "cached", "raw")
+_PARTS_PER_WORKER = 4
 
 
 def token_prefix(split: str, source_lang: str, target_lang: str | None, lang: str) -> str:
@@ -219,6 +225,52 @@ def make_with_care(stock: Callable) -> Callable:
 def _in_words(error: Exception) -> str:
     lines = str(error).splitlines()
     return lines[0].rstrip(". ") if lines else type(error).__name__
+
+
+def binarize_in_parts(stock: Callable) -> Callable:
+    """Binarizes a text in a pool that notices when a worker is killed; raises WorkerDiedError then.
+
+    There are more parts than workers, so that no worker waits long for another one. The files do not depend on the
+    number of parts.
+    """
+
+    def multiprocess_dataset(
+        input_file: str,
+        dataset_impl: str,
+        binarizer: Any,
+        output_prefix: str,
+        vocab_size: int | None = None,
+        num_workers: int = 1,
+    ) -> BinarizeSummary:
+        if num_workers == 1:
+            return stock(input_file, dataset_impl, binarizer, output_prefix, vocab_size)
+        offsets = find_offsets(input_file, num_workers * _PARTS_PER_WORKER)
+        prefixes = [f"{output_prefix}.pt{number}" for number in range(len(offsets) - 1)]
+        binarize = functools.partial(_binarize_part, binarizer, input_file, dataset_impl, vocab_size)
+        summary = BinarizeSummary()
+        with ProcessPool(num_workers) as pool:
+            parts = zip_equal(offsets[:-1], offsets[1:], prefixes)
+            for part in pool.map(binarize, [*parts], f"binarized {input_file}", progress=False):
+                summary.merge(part)
+        data, index = indexed_dataset.data_file_path, indexed_dataset.index_file_path
+        whole = indexed_dataset.make_builder(data(output_prefix), impl=dataset_impl, vocab_size=vocab_size)
+        for prefix in prefixes:
+            whole.merge_file_(prefix)
+            os.remove(data(prefix))
+            os.remove(index(prefix))
+        whole.finalize(index(output_prefix))
+        return summary
+
+    return multiprocess_dataset
+
+
+def _binarize_part(
+    binarizer: Any, input_file: str, dataset_impl: str, vocab_size: int | None, part: tuple[int, int, str]
+) -> BinarizeSummary:
+    start, end, prefix = part
+    return FileBinarizer._binarize_chunk_and_finalize(
+        binarizer, input_file, start, end, prefix, dataset_impl, vocab_size=vocab_size
+    )
 
 
 def most_frequent(counts: Counter[str]) -> str:

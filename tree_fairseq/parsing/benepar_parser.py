@@ -21,7 +21,7 @@ from typing import Any
 
 from tree_fairseq.errors import ParserUnavailableError
 from tree_fairseq.parsing.parsers import FLAT_TAG, ParserOptions, register_parser
-from tree_fairseq.parsing.stanza_models import models_digest
+from tree_fairseq.parsing.stanza_parser import models_digest
 from tree_fairseq.parsing.stanza_trees import to_label
 from tree_fairseq.support.python_versions import import_library
 from tree_fairseq.trees.tree import Tree

@@ -1,12 +1,25 @@
-"""Parses a text on this machine, shard by shard in several processes, and keeps the shards that are finished."""
+"""Corpora in shards: a shard is the unit of work, which needs nobody else and may be repeated.
+
+A text is cut into blocks of bytes; their size depends on the size of the text alone. A line belongs to the block in
+which it begins. Shard I of N consists of consecutive blocks. The sentences of a block share batches with no others: the
+last digits of a parser's scores, and so now and then a tree, depend on the other sentences of a batch. That is why any
+number of shards, made in any order, joins to the same bytes.
+
+The folder of shards has two files for each: ``3-of-8.trees``, and then ``3-of-8.json``, which says that the trees are
+complete, from which lines and by which parser they were made, and their checksum. :func:`parse_corpus` makes all shards
+of a text on this machine.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
+import hashlib
 import importlib
 import logging
 import os
+import re
 import time
 import traceback
 from collections import Counter
@@ -15,25 +28,232 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tree_fairseq.errors import ParserError, TreeFairseqError
+from tree_fairseq.errors import (
+    CorruptFileError,
+    DataFolderError,
+    InputError,
+    LeafMismatchError,
+    ParserError,
+    TreeFairseqError,
+)
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions, check_failures, registered_parser
-from tree_fairseq.parsing.shards import (
-    Shard,
-    ShardReport,
-    count_lines_before,
-    finished_report,
-    parse_shard,
-    parser_digest,
-    shards_of,
-)
+from tree_fairseq.support.files import atomic_file, file_sha256, read_json, write_json
 from tree_fairseq.support.processes import ProcessPool, own_device
 from tree_fairseq.support.progress import progress_bar
+from tree_fairseq.trees.text import decode_line
 
 logger = logging.getLogger(__name__)
 
+# A text has so many blocks, so that all processes have work, unless they would be larger or smaller than these bytes.
+_BLOCKS = 32
+_SMALLEST, _LARGEST = 16 << 10, 256 << 10
+_READ = 1 << 20
+_MARKER = re.compile(r"(\d+)-of-(\d+)\.json")
+_SHOWN = 20
 # From this number of lines on, processes pay for parsers that cost no more than reading.
 _LINES_WORTH_PROCESSES = 20_000
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Shard ``index``, from 0, of ``count`` shards of a text, which has blocks of ``width`` bytes."""
+
+    text: Path
+    folder: Path
+    index: int
+    count: int
+    width: int
+
+    @property
+    def trees(self) -> Path:
+        """The file of its trees."""
+        return self.folder / f"{self.index}-of-{self.count}.trees"
+
+    def starts(self) -> list[int]:
+        """Returns the first byte of each of its blocks, and of the block after them."""
+        size = self.text.stat().st_size
+        blocks = -(-size // self.width)
+        first, end = self.index * blocks // self.count, (self.index + 1) * blocks // self.count
+        return [min(size, block * self.width) for block in range(first, end + 1)]
+
+    def blocks(self) -> Iterator[list[bytes]]:
+        """Yields the lines of each of its blocks, with their ends."""
+        starts = self.starts()
+        with open(self.text, "rb") as file:
+            position = starts[0]
+            if position:
+                # The line that began before belongs to the block before.
+                file.seek(position - 1)
+                position += len(file.readline()) - 1
+            for end in starts[1:]:
+                lines = []
+                while position < end and (line := file.readline()):
+                    lines.append(line)
+                    position += len(line)
+                yield lines
+
+
+def shards_of(text: str | os.PathLike, folder: str | os.PathLike, count: int | None = None) -> list[Shard]:
+    """Returns all shards of a text; by default each has one block."""
+    text = Path(text)
+    size = text.stat().st_size
+    width = min(_LARGEST, max(_SMALLEST, -(-size // _BLOCKS)))
+    count = count or max(1, -(-size // width))
+    return [Shard(text, Path(folder), index, count, width) for index in range(count)]
+
+
+def count_lines_before(text: Path, positions: Iterable[int]) -> list[int]:
+    """Returns how many lines of a text begin before each of some ascending positions."""
+    counts, newlines, place = [], 0, 0
+    with open(text, "rb") as file:
+        for position in positions:
+            while place < position - 1 and (block := file.read(min(_READ, position - 1 - place))):
+                newlines += block.count(b"\n")
+                place += len(block)
+            counts.append(newlines + 1 if position else 0)
+    return counts
+
+
+@dataclass(frozen=True)
+class ShardReport:
+    """The contents of the marker of a finished shard.
+
+    Attributes:
+        parser: names all that decides the trees: :func:`parser_digest`
+        text_bytes: size of the whole text
+        text_sha256, trees_sha256: of the shard's lines and of their trees
+        lines, sentences: their numbers in the shard
+        failures: line, from 1 in the shard, and reason for each sentence with a flat tree
+    """
+
+    parser: str
+    text_bytes: int
+    text_sha256: str
+    trees_sha256: str
+    lines: int
+    sentences: int
+    failures: list[tuple[int, str]]
+
+
+def parse_shard(shard: Shard, parser: LineParser, first_line: int) -> ShardReport:
+    """Parses a shard and writes its files; messages count its lines from ``first_line``.
+
+    Raises:
+        InputError: a line cannot be read.
+        LeafMismatchError: a sentence failed, and ``on_parse_error`` is ``stop``.
+        DiskFullError: there is no room for the files.
+    """
+    text, trees = hashlib.sha256(), hashlib.sha256()
+    lines = sentences = 0
+    failures: list[tuple[int, str]] = []
+    shard.folder.mkdir(parents=True, exist_ok=True)
+    with atomic_file(shard.trees, "wb") as file:
+        for block in shard.blocks():
+            first = first_line + lines
+            decoded = [decode_line(line, shard.text, number) for number, line in enumerate(block, first)]
+            parsed = parser.parse_lines(decoded, first, shard.text)
+            written = "".join(f"{line.written}\n" for line in parsed).encode()
+            file.write(written)
+            text.update(b"".join(block))
+            trees.update(written)
+            sentences += sum(line.sentences for line in parsed)
+            failures += [(number, reason) for number, line in enumerate(parsed, lines + 1) for reason in line.failures]
+            lines += len(block)
+    size = shard.text.stat().st_size
+    digests = text.hexdigest(), trees.hexdigest()
+    report = ShardReport(parser_digest(parser), size, *digests, lines, sentences, failures)
+    write_json(shard.trees.with_suffix(".json"), vars(report))
+    return report
+
+
+def parse_shard_alone(shard: Shard, parser: LineParser) -> ShardReport:
+    """Parses a shard unless it is finished, and reads no other lines of the text.
+
+    All lines before it are counted only for an error, which names the number of its line.
+    """
+    if (report := finished_report(shard, parser_digest(parser))) is not None:
+        return report
+    try:
+        return parse_shard(shard, parser, 1)
+    except (InputError, LeafMismatchError):
+        if before := count_lines_before(shard.text, shard.starts()[:1])[0]:
+            parse_shard(shard, parser, before + 1)
+        raise
+
+
+def parser_digest(parser: LineParser) -> str:
+    """Returns a name for all that decides the trees of a text."""
+    return parser.digest("shards", parser.options.on_parse_error)
+
+
+def finished_report(shard: Shard, parser: str) -> ShardReport | None:
+    """Returns the report of a shard; None if it is missing, damaged, or of other lines or another parser."""
+    report = read_report(shard.trees)
+    if report is None or (report.parser, report.text_bytes) != (parser, shard.text.stat().st_size):
+        return None
+    digest = hashlib.sha256()
+    for block in shard.blocks():
+        digest.update(b"".join(block))
+    is_whole = digest.hexdigest() == report.text_sha256 and shard.trees.is_file()
+    return report if is_whole and file_sha256(shard.trees) == report.trees_sha256 else None
+
+
+def read_report(trees: Path) -> ShardReport | None:
+    """Returns the contents of the marker beside a file of trees; None if it is missing or damaged."""
+    with contextlib.suppress(CorruptFileError, TypeError):
+        return ShardReport(**read_json(trees.with_suffix(".json")))
+    return None
+
+
+def finished_shards(folder: Path) -> list[tuple[Path, ShardReport]]:
+    """Returns the files and reports of all shards of a text, in order, from markers in a folder.
+
+    Raises:
+        DataFolderError: shards are missing, which the message lists, or do not belong together.
+    """
+    counts = {int(name[2]) for path in folder.glob("*.json") if (name := _MARKER.fullmatch(path.name))}
+    if not counts:
+        raise DataFolderError(f"{folder} has no finished shards: tree-fairseq parse INPUT OUTPUT --shard I/N makes one")
+    lacking = []
+    for count in sorted(counts):
+        files = [folder / f"{index}-of-{count}.trees" for index in range(count)]
+        reports = [read_report(file) if file.is_file() else None for file in files]
+        missing = [f"{index}/{count}" for index, report in enumerate(reports) if report is None]
+        if not missing:
+            if len({(report.parser, report.text_bytes) for report in reports}) > 1:
+                raise DataFolderError(f"the shards in {folder} are not of one text and one parser; remove the folder")
+            return list(zip(files, reports))
+        more = f", and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
+        lacking.append(", ".join(missing[:_SHOWN]) + more)
+    raise DataFolderError(f"{folder} lacks shards: {'; '.join(lacking)}. Make them with --shard I/N, and join again")
+
+
+def join_shards(
+    shards: Iterable[tuple[Path, ShardReport]],
+    output: str | os.PathLike,
+    convert: Callable[[Iterator[str]], Iterable[str]] | None = None,
+) -> None:
+    """Writes the trees of shards into one file; raises CorruptFileError if one has changed since it was finished.
+
+    ``convert`` turns the lines, without their ends, into the parts of the file.
+    """
+
+    def lines() -> Iterator[bytes]:
+        for trees, report in shards:
+            digest = hashlib.sha256()
+            with open(trees, "rb") as file:
+                for line in file:
+                    digest.update(line)
+                    yield line
+            if digest.hexdigest() != report.trees_sha256:
+                raise CorruptFileError(f"{trees} is not what was written; make the shard again")
+
+    with atomic_file(output, "wb") as written:
+        if convert is None:
+            written.writelines(lines())
+        else:
+            written.writelines(part.encode() for part in convert(line.decode().removesuffix("\n") for line in lines()))
 
 
 @dataclass(frozen=True)
@@ -51,7 +271,6 @@ class ParsedCorpus:
     failed: dict[int, int]
     shards: list[tuple[Path, ShardReport]]
     parsed: int
-    seconds: float
 
 
 def parse_corpus(
@@ -62,7 +281,7 @@ def parse_corpus(
     pool: ProcessPool | None = None,
     cache: str | os.PathLike | None = None,
 ) -> ParsedCorpus:
-    """Parses a text file; each line becomes a forest.
+    """Parses a text file on this machine; each line becomes a forest.
 
     The finished shards in ``folder`` of an earlier run, of the same lines by the same parser, are kept. The trees are
     the same for any number of processes, and however often a run was stopped.
@@ -93,10 +312,10 @@ def parse_corpus(
 
     failed = Counter(line for shard in reports for line, _ in failures(shard))
     works = ((functools.partial(parse_shard, shard, first_line=before[shard.index] + 1), shard) for shard in missing)
-    pays, limit = _pays_for_processes(options, pool, lines), options.max_parse_failures
+    limit = options.max_parse_failures
     with progress_bar(text.name, lines, "lines") as bar:
         bar.update(sum(report.lines for report in reports.values()))
-        for shard, report in _results(works, parser, pool if pays else None, cache, f"parsed {text}"):
+        for shard, report in _results(works, parser, pool, lines, f"parsed {text}", cache):
             reports[shard] = report
             bar.update(report.lines)
             for line, reason in failures(shard):
@@ -111,7 +330,7 @@ def parse_corpus(
     logger.info(message, text.name, sentences, lines, parsed, len(failed), seconds, parsed / seconds)
     check_failures(limit, sum(failed.values()), sentences, sorted(failed), str(text))
     trees = [(shard.trees, reports[shard]) for shard in shards]
-    return ParsedCorpus(lines, sentences, dict(sorted(failed.items())), trees, parsed, seconds)
+    return ParsedCorpus(lines, sentences, dict(sorted(failed.items())), trees, parsed)
 
 
 def parser_labels(options: ParserOptions, pool: ProcessPool) -> tuple[list[str], list[str]]:
@@ -119,38 +338,30 @@ def parser_labels(options: ParserOptions, pool: ProcessPool) -> tuple[list[str],
 
     An expensive parser answers in a process of the pool, where its models are loaded.
     """
-    pays = _pays_for_processes(options, pool, lines=0)
-    [(_, labels)] = _results([(_labels, None)], LineParser(options), pool if pays else None, None, "named the labels")
+    [(_, labels)] = _results([(LineParser.labels, None)], LineParser(options), pool, 0, "named the labels")
     return labels
-
-
-def _labels(parser: LineParser) -> tuple[list[str], list[str]]:
-    return parser.inventory(), parser.tags()
-
-
-def _pays_for_processes(options: ParserOptions, pool: ProcessPool | None, lines: int) -> bool:
-    """Returns whether processes of a pool pay off, and can import the parser."""
-    parser = registered_parser(options.name)
-    if pool is None or pool.workers < 1 or parser.factory.__module__ == "__main__":
-        return False
-    return parser.expensive or (pool.workers > 1 and lines >= _LINES_WORTH_PROCESSES)
 
 
 def _results(
     works: Iterable[tuple[Callable[[LineParser], Any], Any]],
     parser: LineParser,
     pool: ProcessPool | None,
-    cache: str | os.PathLike | None,
+    lines: int,
     name: str,
+    cache: str | os.PathLike | None = None,
 ) -> Iterator[tuple[Any, Any]]:
-    """Calls functions of a parser, each given with its context; yields the context and the result of each."""
-    if pool is None:
-        yield from ((context, work(parser)) for work, context in works)
-        return
+    """Calls functions of a parser, each given with its context; yields the context and the result of each.
+
+    Processes of the pool do the work if they pay off for so many lines, and can import the parser.
+    """
     options = parser.options
-    module = registered_parser(options.name).factory.__module__
-    calls = (((options, module, cache, work), context) for work, context in works)
-    yield from pool.stream(work_in_process, calls, name, parsing_devices(options, pool.workers))
+    factory, is_expensive, _ = registered_parser(options.name)
+    can_share = pool is not None and pool.workers > 0 and factory.__module__ != "__main__"
+    if can_share and (is_expensive or (pool.workers > 1 and lines >= _LINES_WORTH_PROCESSES)):
+        calls = (((options, factory.__module__, cache, work), context) for work, context in works)
+        yield from pool.stream(work_in_process, calls, name, parsing_devices(options, pool.workers))
+    else:
+        yield from ((context, work(parser)) for work, context in works)
 
 
 def parsing_devices(options: ParserOptions, workers: int) -> list[str]:

@@ -139,18 +139,17 @@ class LineParser:
         """Returns a name for all that decides the forest of a line, and for more values of JSON."""
         return _digest([self.identity(), *more])
 
-    def inventory(self) -> list[str]:
-        """Returns all labels that a forest can have, those of flat trees included, without the labels ``*_sub`` of
-        words in pieces and the labels of ready-made trees."""
+    def labels(self) -> tuple[list[str], list[str]]:
+        """Returns all labels that a forest can have, and those of them that can stand directly above words.
+
+        Those of flat trees are among them, the labels ``*_sub`` of words in pieces and those of ready-made trees are
+        not. Where the parser does not tell which stand above words, all of its labels do.
+        """
         labels = [] if self.parser is None else self.parser.inventory()
+        tags = [] if self.parser is None else getattr(self.parser, "tags", self.parser.inventory)()
         if self.options.strip_function_tags:
             labels = [strip_function_tags(Tree(label, [Tree("x")])).label for label in labels]
-        return sorted({*labels, FLAT_LABEL, FLAT_TAG})
-
-    def tags(self) -> list[str]:
-        """Returns the labels that can stand directly above words; all labels if the parser does not tell."""
-        labels = [] if self.parser is None else getattr(self.parser, "tags", self.parser.inventory)()
-        return sorted({*labels, FLAT_TAG})
+        return sorted({*labels, FLAT_LABEL, FLAT_TAG}), sorted({*tags, FLAT_TAG})
 
     def cache_key(self) -> str:
         """Returns a name for all that decides the parser's own trees, before they become the forest of a line."""

@@ -162,7 +162,7 @@ REPAIRS = (
         versions=_FAIRSEQ,
         remove_when="fairseq binarizes with concurrent.futures",
         test="tests/repairs/test_writing.py::test_a_killed_worker_ends_binarizing",
-        wrapper="repairs.writing:binarize_in_parts",
+        wrapper="data_bin.token_files:binarize_in_parts",
     ),
     Repair(
         target="fairseq.trainer.Trainer.train_step",
