@@ -13,9 +13,18 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from preprocess.programs.for_language import CHEN, COMPARISONS, OPERATORS, REBUILD, Dialect, read_published, to_lambda
+from preprocess.programs.for_language import (
+    CHEN,
+    COMPARISONS,
+    OPERATORS,
+    REBUILD,
+    Dialect,
+    for_text,
+    lambda_text,
+    read_published,
+    to_lambda,
+)
 from preprocess.programs.splits import SPLITS, Program, chunks, fill
-from preprocess.programs.surface import for_text, lambda_text
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Tree
 

@@ -15,6 +15,9 @@ tree                                     text
 The literature has two sets of such programs. Of the set of Chen, Liu and Song (2018) only the format is known. Drissi
 et al. (2018) reconstructed it and published their validation and test set as JSON.
 
+Operators and ``;`` associate to the left, so only a compound right operand needs brackets. In dialects whose sequences
+are nested to the right, the left operand of ``;`` needs them.
+
 LAMBDA has the same expressions and comparisons:
 
 ===============================  ============================
@@ -150,3 +153,51 @@ def to_lambda(program: Tree, dialect: Dialect) -> Tree:
         )
 
     return program.fold(translate)
+
+
+# Numbers are places of children; the other parts are words.
+_TEMPLATES: dict[str, tuple[int | str, ...]] = {
+    "For": ("for", 0, "=", 1, ";", 2, ";", 3, "do", 4, "endfor"),
+    "Var": (0,),
+    "Const": (0,),
+    "Unit": ("()",),
+    "Let": ("let", 0, "=", 1, "in", 2),
+    "Letrec": ("letrec", 0, 1, "=", 2, "in", 3),
+    "App": (0, 1),
+} | {tag: (0, word, 1) for tag, word in COMPARISONS.items()}
+_FOR_TEMPLATES = _TEMPLATES | {"Assign": (0, "=", 1), "If": ("if", 0, "then", 1, "else", 2, "endif")}
+_LAMBDA_TEMPLATES = _TEMPLATES | {"If": ("if", 0, "then", 1, "else", 2)}
+
+
+def for_text(program: Tree, dialect: Dialect) -> str:
+    """Returns a FOR program as text."""
+    return _text(program, _FOR_TEMPLATES, dialect.right_sequences)
+
+
+def lambda_text(program: Tree) -> str:
+    """Returns a LAMBDA program as text."""
+    return _text(program, _LAMBDA_TEMPLATES, False)
+
+
+def _text(program: Tree, templates: dict[str, tuple[int | str, ...]], right_sequences: bool) -> str:
+    words: list[str] = []
+    stack: list[Tree | str] = [program]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, str):
+            words.append(node)
+        elif not node.children and node.label != "Unit":
+            words.append(node.label)
+        elif node.label in templates:
+            stack.extend(
+                part if isinstance(part, str) else node.children[part] for part in reversed(templates[node.label])
+            )
+        else:
+            # An operator or a sequence: one of its operands may need brackets.
+            is_sequence = node.label == "Seq"
+            operands: list[tuple[Tree | str, ...]] = [(child,) for child in node.children]
+            side = 0 if is_sequence and right_sequences else 1
+            if node.children[side].label in (("Seq",) if is_sequence else OPERATORS):
+                operands[side] = ("(", node.children[side], ")")
+            stack.extend(reversed((*operands[0], ";" if is_sequence else OPERATORS[node.label], *operands[1])))
+    return " ".join(words)

@@ -16,10 +16,19 @@ from hypothesis import strategies as st
 from preprocess.corpora import CorpusError
 from preprocess.programs.__main__ import main
 from preprocess.programs.for2lam import PUBLISHED, SETTINGS, SUFFIXES, ForSampler
-from preprocess.programs.for_language import CHEN, KINDS, REBUILD, check_program, read_published, to_lambda
+from preprocess.programs.for_language import (
+    CHEN,
+    COMPARISONS,
+    KINDS,
+    OPERATORS,
+    REBUILD,
+    check_program,
+    for_text,
+    lambda_text,
+    read_published,
+    to_lambda,
+)
 from preprocess.programs.splits import chunks, fill
-from preprocess.programs.surface import for_text, lambda_text, read_for, read_lambda
-from tree_fairseq.errors import NotationError
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Tree
@@ -81,64 +90,77 @@ def test_translation_is_the_definition(drawn):
     assert is_term(translated)
 
 
-@given(DIALECTS.flatmap(lambda dialect: st.tuples(st.just(dialect), programs(dialect))))
-def test_texts_are_read_back(drawn):
-    dialect, program = drawn
+TEMPLATES = {
+    "Assign": "{} = {}",
+    "For": "for {} = {} ; {} ; {} do {} endfor",
+    "Seq": "{} ; {}",
+    "Var": "{}",
+    "Const": "{}",
+}
+TEMPLATES |= {"Let": "let {} = {} in {}", "Letrec": "letrec {} {} = {} in {}", "App": "{} {}"}
+TEMPLATES |= {tag: f"{{}} {word} {{}}" for tag, word in (OPERATORS | COMPARISONS).items()}
+
+
+def slow_text(node: Tree, end_of_if: str, right_sequences: bool) -> str:
+    """The text of a program, by recursion."""
+    if not node.children:
+        return "()" if node.label == "Unit" else node.label
+    parts = [slow_text(child, end_of_if, right_sequences) for child in node.children]
+    side = 0 if node.label == "Seq" and right_sequences else 1
+    for group in (("Seq",), tuple(OPERATORS)):
+        if node.label in group and node.children[side].label in group:
+            parts[side] = f"( {parts[side]} )"
+    return {**TEMPLATES, "If": "if {} then {} else {}" + end_of_if}[node.label].format(*parts)
+
+
+def check_texts(program, dialect):
     translated = to_lambda(program, dialect)
-    assert read_for(for_text(program, dialect), dialect) == program
-    assert read_lambda(lambda_text(translated)) == translated
+    assert for_text(program, dialect) == slow_text(program, " endif", dialect.right_sequences)
+    assert lambda_text(translated) == slow_text(translated, "", False)
+
+
+@given(DIALECTS.flatmap(lambda dialect: st.tuples(st.just(dialect), programs(dialect))))
+def test_texts_are_those_of_the_definition(drawn):
+    check_texts(drawn[1], drawn[0])
 
 
 def test_the_published_example():
-    source = "if 0 > x then y = y else y = y endif ; x = 1 ; y = 1"
-    target = "let blank = if 0 > x then let y = y in () else let y = y in () in let x = 1 in let y = 1 in ()"
-    assert lambda_text(to_lambda(read_for(source, CHEN), CHEN)) == target
+    zero, x, y, one = (f"( Const {name} )" if name in "01" else f"( Var {name} )" for name in "0xy1")
+    program = BRACKET.read(
+        f"( Seq ( If ( Ge {zero} {x} ) ( Assign y {x} ) ( Assign y {y} ) )"
+        f" ( Seq ( Assign x {one} ) ( Assign y {one} ) ) )"
+    )
+    assert for_text(program, CHEN) == "if 0 > x then y = x else y = y endif ; x = 1 ; y = 1"
+    target = "let blank = if 0 > x then let y = x in () else let y = y in () in let x = 1 in let y = 1 in ()"
+    assert lambda_text(to_lambda(program, CHEN)) == target
 
 
 def test_a_loop_and_both_kinds_of_sequence():
-    loop = read_for("for a1 = 0 ; a1 < a0 ; a1 + 1 do a0 = a0 - ( a1 - 2 ) endfor", REBUILD)
-    assert BRACKET.write(loop) == (
+    loop = BRACKET.read(
         "( For a1 ( Const 0 ) ( Le ( Var a1 ) ( Var a0 ) ) ( Plus ( Var a1 ) ( Const 1 ) )"
         " ( Assign a0 ( Minus ( Var a0 ) ( Minus ( Var a1 ) ( Const 2 ) ) ) ) )"
     )
+    assert for_text(loop, REBUILD) == "for a1 = 0 ; a1 < a0 ; a1 + 1 do a0 = a0 - ( a1 - 2 ) endfor"
     assert lambda_text(to_lambda(loop, REBUILD)) == (
         "letrec a9 a1 = if a1 < a0 then let a8 = let a0 = a0 - ( a1 - 2 ) in () in a9 a1 + 1 else () in a9 0"
     )
-    left, right = (read_for("a0 = 1 ; a0 = 2 ; a0 = 3", dialect) for dialect in (REBUILD, CHEN))
-    assert left == read_for("( a0 = 1 ; a0 = 2 ) ; a0 = 3", CHEN) != right
-    assert right == read_for("a0 = 1 ; ( a0 = 2 ; a0 = 3 )", REBUILD)
+    one, two, three = (f"( Assign a0 ( Const {number} ) )" for number in "123")
+    left = BRACKET.read(f"( Seq ( Seq {one} {two} ) {three} )")
+    right = BRACKET.read(f"( Seq {one} ( Seq {two} {three} ) )")
+    assert for_text(left, REBUILD) == for_text(right, CHEN) == "a0 = 1 ; a0 = 2 ; a0 = 3"
+    assert for_text(left, CHEN) == "( a0 = 1 ; a0 = 2 ) ; a0 = 3"
+    assert for_text(right, REBUILD) == "a0 = 1 ; ( a0 = 2 ; a0 = 3 )"
     assert lambda_text(to_lambda(right, REBUILD)) == "let a0 = 1 in let a0 = 2 in let a0 = 3 in ()"
     assert lambda_text(to_lambda(left, REBUILD)) == "let a8 = let a0 = 1 in let a0 = 2 in () in let a0 = 3 in ()"
 
 
-@pytest.mark.parametrize(
-    ("text", "column"),
-    [
-        ("", 1),
-        ("x", 2),
-        ("x =", 4),
-        ("x = 1 y", 7),
-        ("x = if", 5),
-        ("if x then y = 1 else y = 1 endif", 6),
-        ("x = ( 1", 8),
-        ("x = 1 ; ", 8),
-    ],
-)
-def test_text_that_is_no_program(text, column):
-    with pytest.raises(NotationError) as error:
-        read_for(text, CHEN)
-    assert error.value.column == column
-
-
 def test_deep_programs_need_no_recursion():
-    program = statement = read_for("x = 1", CHEN)
-    condition = Tree("Le", (Tree("Var", (Tree("x"),)),) * 2)
+    program = statement = BRACKET.read("( Assign x ( Const 1 ) )")
+    condition = BRACKET.read("( Le ( Var x ) ( Var x ) )")
     for _ in range(2_000):
         program = Tree("If", (condition, program, statement))
     check_program(program)
-    translated = to_lambda(program, CHEN)
-    assert read_for(for_text(program, CHEN), CHEN) == program
-    assert read_lambda(lambda_text(translated)) == translated
+    assert for_text(program, CHEN).count("endif") == lambda_text(to_lambda(program, CHEN)).count("if") == 2_000
 
 
 def test_variables_are_declared_before_they_are_read():
@@ -195,8 +217,8 @@ def test_published_programs(name):
         translated = to_lambda(tree, REBUILD)
         assert is_term(translated) and translated == slow_translation(tree, REBUILD)
         assert BRACKET.read(BRACKET.write(tree)) == tree
-        assert read_for(for_text(tree, REBUILD), REBUILD) == tree
-        assert read_lambda(lambda_text(translated)) == translated
+        check_texts(tree, REBUILD)
+    assert len({for_text(tree, REBUILD) for tree in trees}) == len(set(trees))
 
 
 def test_drawn_programs_are_like_the_published_ones():
@@ -259,8 +281,8 @@ def test_command_line(tmp_path, capsys):
             tree = BRACKET.read(source)
             assert source not in seen
             seen.add(source)
-            assert to_lambda(tree, CHEN) == BRACKET.read(target) == read_lambda(target_text)
-            assert read_for(source_text, CHEN) == tree
+            assert to_lambda(tree, CHEN) == BRACKET.read(target)
+            assert (source_text, target_text) == (for_text(tree, CHEN), lambda_text(BRACKET.read(target)))
 
 
 @pytest.mark.parametrize("workers", [1, 2])
