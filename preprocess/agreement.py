@@ -24,6 +24,7 @@ import random
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
 from preprocess.agreement_grammar import Lexicon, count_tags, generate
@@ -70,29 +71,11 @@ def sources(paths: Iterable[Path]) -> tuple[list[Path], list[Path]]:
     return train, valid
 
 
-class Parse:
-    """Parses text files.
-
-    Args:
-        options: options of the parser
-        work: folder for unfinished parses
-        pool: processes that parse all files
-        cache: folder that keeps parses
-    """
-
-    def __init__(self, options: ParserOptions, work: Path, pool: ProcessPool, cache: str | None = None):
-        self._options = options
-        self._work = work
-        self._pool = pool
-        self._cache = cache
-        self._files = 0
-
-    def __call__(self, path: Path) -> Iterator[str]:
-        """Yields the bracketed forest of each line. Raises ParserError."""
-        self._files += 1
-        corpus = parse_corpus(path, self._work / str(self._files), self._options, pool=self._pool, cache=self._cache)
-        for trees, _ in corpus.shards:
-            yield from raw_lines(trees)
+def parsed_lines(path: Path, work: Path, options: ParserOptions, pool: ProcessPool, cache: str | None) -> Iterator[str]:
+    """Parses a text, with unfinished parses in ``work``; yields the forest of each line. Raises ParserError."""
+    corpus = parse_corpus(path, Path(tempfile.mkdtemp(dir=work), "parsed"), options, pool=pool, cache=cache)
+    for trees, _ in corpus.shards:
+        yield from raw_lines(trees)
 
 
 def found_in(
@@ -167,7 +150,8 @@ def load(args: argparse.Namespace, work: Path) -> Splits:
     train_paths, valid_paths = sources(args.training or [args.data])
     tagged: Counter[tuple[str, str]] = Counter()
     with ProcessPool(args.workers) as pool:
-        parse = Parse(options_from_arguments(args), work, pool, args.parse_cache)
+        options = options_from_arguments(args)
+        parse = partial(parsed_lines, work=work, options=options, pool=pool, cache=args.parse_cache)
         train = found_in(train_paths, parse, tagged)
         valid = found_in(valid_paths, parse)
     if not valid_paths:
@@ -188,44 +172,18 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
         help="folders with train.mrg or train.txt, or files (default: the folder of --data)",
     )
     parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument(
-        "--valid",
-        type=int,
-        default=400,
-        help="examples to hold out of train if there is no validation file (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--valid-attractors",
-        type=int,
-        default=0,
-        metavar="N",
-        help="move N training examples with attractors to valid, and keep as many there without attractors",
-    )
-    parser.add_argument(
-        "--repeat-attractors",
-        type=int,
-        default=1,
-        metavar="K",
-        help="write each training example with attractors K times (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--grammar",
-        type=int,
-        default=0,
-        metavar="N",
-        help="add N generated examples to train, with words of the training texts (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--generated-test",
-        type=int,
-        default=0,
-        metavar="N",
-        help="write a second test set, test1, of N other generated examples (default: %(default)s, none)",
-    )
-    parser.add_argument("--test-size", type=int, help="test on a random sample of that many examples of the whole set")
-    parser.add_argument("--limit", type=int, help="a random sample of that many examples of every split")
-    parser.add_argument("--seed", type=int, default=1, help="seed of random draws (default: %(default)s)")
-    parser.add_argument("--workers", type=int, default=1, help="processes that parse text (default: %(default)s)")
+    for flag, default, meaning in (
+        ("--valid", 400, "hold N examples out of train if there is no validation file"),
+        ("--valid-attractors", 0, "move N training examples with attractors to valid; keep as many there without"),
+        ("--repeat-attractors", 1, "write each training example with attractors N times"),
+        ("--grammar", 0, "add N generated examples to train, with words of the training texts"),
+        ("--generated-test", 0, "write a second test set, test1, of N other generated examples"),
+        ("--test-size", None, "test on a random sample of N examples of the whole set"),
+        ("--limit", None, "keep a random sample of N examples of every split"),
+        ("--seed", 1, "seed of random draws"),
+        ("--workers", 1, "processes that parse text"),
+    ):
+        parser.add_argument(flag, type=int, default=default, metavar="N", help=f"{meaning} (default: %(default)s)")
     add_parser_arguments(parser.add_argument_group("parser", "parser of the training text"))
     parser.set_defaults(tree_ssplit="punct")
     return parser.parse_args(arguments)

@@ -103,30 +103,18 @@ def load_table(path: Path, test_size: int | None, seed: int) -> Splits:
 
 
 def _rows(path: Path) -> Iterator[Labelled]:
-    with (
-        gzip.open(path, "rt", encoding="utf-8", newline="")
-        if path.suffix == ".gz"
-        else open(path, encoding="utf-8", newline="") as stream
-    ):
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "rt", encoding="utf-8", newline="") as stream:
         table = csv.DictReader(stream, delimiter="\t")
         if missing := [name for name in _COLUMNS if name not in (table.fieldnames or ())]:
             raise CorpusError(f"{path} has no column {missing[0]}")
         for row in table:
-            words, verb, attractors = (
-                (row["orig_sentence"] or "").split(),
-                row["verb_index"] or "",
-                row["n_diff_intervening"] or "",
-            )
-            if (
-                row["verb_pos"] not in _TAGS
-                or not verb.isdecimal()
-                or not 1 < int(verb) <= len(words)
-                or not attractors.isdecimal()
-            ):
-                raise CorpusError(
-                    f"{path}:{table.line_num}: the row does not have a verb and its position in the sentence"
-                )
-            yield example(words[: int(verb) - 1], _TAGS[row["verb_pos"]], int(attractors))
+            sentence, verb, tag, attractors = (row[name] or "" for name in _COLUMNS)
+            words = sentence.split()
+            has_verb = tag in _TAGS and verb.isdecimal() and 1 < int(verb) <= len(words)
+            if not has_verb or not attractors.isdecimal():
+                raise CorpusError(f"{path}:{table.line_num}: the row does not have a verb and its position")
+            yield example(words[: int(verb) - 1], _TAGS[tag], int(attractors))
 
 
 def _is_singular(form: str, other: str) -> bool:

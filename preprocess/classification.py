@@ -25,10 +25,10 @@ from pathlib import Path
 
 from preprocess.command import prepare_data_set
 from preprocess.corpora import CorpusError, clean_line
+from preprocess.fetch import unpack
 from preprocess.labelled_lines import Labelled, Splits, hold_out, report, shorten, write_splits
 from preprocess.logical_forms import raw_lines
 from preprocess.moses import TokenizerOptions, tokenize_lines
-from preprocess.official import unpack
 from tree_fairseq.errors import InputError
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.bracket import read_forest, write_forest

@@ -164,35 +164,48 @@ def extract(archive: Path, folder: Path) -> None:
     Raises FetchError. If any member is refused, nothing is extracted.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    root = folder.resolve()
     try:
         with tarfile.open(archive) as tar:
             members = tar.getmembers()
-            for member in members:
-                inside = (root / member.name).resolve().is_relative_to(root)
-                if not inside or not (member.isfile() or member.isdir()):
-                    raise FetchError(
-                        f"{archive}: refused, member {member.name!r} is not a plain file inside the folder"
-                    )
-            tar.extractall(root, members=members, filter="data")
+            plain = {member.name: member.isfile() or member.isdir() for member in members}
+            _refuse_outside(archive, folder, plain)
+            tar.extractall(folder, members=members, filter="data")
     except (tarfile.TarError, EOFError, zlib.error) as error:
         raise FetchError(f"{archive}: not a readable tar archive ({error})") from error
 
 
 def unzip(archive: Path, folder: Path) -> None:
-    """Extracts a zip archive into ``folder``. Refuses members that would be written outside of it.
-
-    Raises FetchError. If any member is refused, nothing is extracted.
-    """
-    root = folder.resolve()
+    """Extracts a zip archive into ``folder``, as :func:`extract` does with a tar archive."""
     try:
         with zipfile.ZipFile(archive) as content:
-            for name in content.namelist():
-                if not (root / name).resolve().is_relative_to(root):
-                    raise FetchError(f"{archive}: refused, member {name!r} is not a file inside the folder")
-            content.extractall(root)
+            _refuse_outside(archive, folder, dict.fromkeys(content.namelist(), True))
+            content.extractall(folder)
     except (zipfile.BadZipFile, EOFError, zlib.error) as error:
         raise FetchError(f"{archive}: not a readable zip archive ({error})") from error
+
+
+def _refuse_outside(archive: Path, folder: Path, plain: dict[str, bool]) -> None:
+    """Checks the names of members, and whether each is a file or a folder."""
+    root = folder.resolve()
+    for name, is_plain in plain.items():
+        if not is_plain or not (root / name).resolve().is_relative_to(root):
+            raise FetchError(f"{archive}: refused, member {name!r} is not a plain file inside the folder")
+
+
+def unpack(data: Path, work: Path) -> list[Path]:
+    """Returns the folders to search: ``data``, and an extracted folder under ``work`` for each archive in ``data``.
+
+    An archive is extracted once, into ``NAME.part``, which is renamed when it is complete.
+    """
+    folders = [data]
+    for archive in sorted([*data.glob("*.tgz"), *data.glob("*.tar.gz"), *data.glob("*.tar")]):
+        folder = work / archive.name.split(".t")[0]
+        if not folder.exists():
+            partial = folder.with_name(folder.name + ".part")
+            extract(archive, partial)
+            partial.rename(folder)
+        folders.append(folder)
+    return folders
 
 
 def fetch(name: str, folder: Path) -> list[Path]:

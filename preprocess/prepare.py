@@ -8,30 +8,23 @@ Writes ``OUTPUT/{split}.{language}``, and ``OUTPUT/raw/{split}.{target}`` if the
 from __future__ import annotations
 
 import argparse
-import importlib
 import itertools
 import tempfile
 from pathlib import Path
 
+from preprocess import translation
 from preprocess.command import prepare_data_set
 from preprocess.corpora import Corpus, CorpusError, Pair, PrepareOptions, sample, short_pairs, write_lines, write_pairs
 
-# data set -> "module:function", which is imported when it is needed
 LOADERS = {
-    "cognition": "preprocess.cognition:load",
-    "gigaword": "preprocess.gigaword:load",
-    "iwslt13": "preprocess.translation:load_iwslt13",
-    "iwslt14": "preprocess.translation:load_iwslt14",
-    "iwslt14_en_fr": "preprocess.translation:load_iwslt14",
-    "multi30k": "preprocess.translation:load_multi30k",
-    "wmt14": "preprocess.translation:load_wmt14",
+    "cognition": translation.load_cognition,
+    "gigaword": translation.load_gigaword,
+    "iwslt13": translation.load_iwslt13,
+    "iwslt14": translation.load_iwslt14,
+    "iwslt14_en_fr": translation.load_iwslt14,
+    "multi30k": translation.load_multi30k,
+    "wmt14": translation.load_wmt14,
 }
-
-
-def load(name: str, data: Path, languages: Pair, options: PrepareOptions) -> Corpus:
-    """Reads the corpus ``name`` in the direction ``languages``. Raises CorpusError."""
-    module, _, function = LOADERS[name].partition(":")
-    return getattr(importlib.import_module(module), function)(data, languages, options)
 
 
 def write_corpus(
@@ -90,7 +83,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     def prepare() -> dict[str, int]:
         with tempfile.TemporaryDirectory(dir=args.output.parent) as extracted:
-            corpus = load(args.name, args.data, languages, PrepareOptions(Path(extracted), args.workers))
+            corpus = LOADERS[args.name](args.data, languages, PrepareOptions(Path(extracted), args.workers))
             return write_corpus(corpus, args.output, languages, args.subset, args.limit, args.up_to)
 
     return prepare_data_set("prepare", args.name, prepare)

@@ -143,82 +143,35 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
         each.add_argument("--seed", type=int, default=1, help="seed of random draws (default: %(default)s)")
     for name, corpus in CORPORA.items():
         _add_utterance_arguments(parsers[name], corpus)
-    _add_ifttt_arguments(parsers["ifttt"])
-    _add_cogs_arguments(parsers["cogs"])
-    _add_active_logical_arguments(parsers["active_logical"])
+    add = parsers["ifttt"].add_argument
+    add("--text", choices=sorted(ifttt.TEXTS), default="title", help="text of recipes (default: %(default)s)")
+    add = parsers["cogs"].add_argument
+    meaning = "kind of logical forms (default: %(default)s)"
+    add("--targets", choices=cogs.TARGETS, default=cogs.VARIABLE_FREE, help=meaning)
+    meaning = "write the test sets to another folder, too, with original forms in the place of variable-free ones"
+    add("--original-forms", type=Path, metavar="DIR", help=meaning)
+    meaning = "draw N examples of the generalization set as test2, evenly from its categories"
+    add("--generalization-sample", type=int, metavar="N", help=meaning)
+    add = parsers["active_logical"].add_argument
+    meaning = "both: the published mixture (default: %(default)s)"
+    add("--direction", choices=active_logical.DIRECTIONS, default="both", help=meaning)
+    meaning = "make test2: N pairs of test with further adjectives, and so deeper"
+    add("--deeper", type=int, metavar="N", help=meaning)
     return parser.parse_args(arguments)
 
 
 def _add_utterance_arguments(parser: argparse.ArgumentParser, corpus: Corpus) -> None:
-    parser.add_argument(
-        "--valid",
-        type=int,
-        default=corpus.valid,
-        help="validation examples to draw from train if dev.txt is not the validation set (default: %(default)s)",
-    )
+    for flag, default, meaning in (
+        ("--valid", corpus.valid, "draw N validation examples from train if dev.txt is not the validation set"),
+        ("--recombine", 0, "add N pairs by data recombination (Jia and Liang 2016)"),
+        ("--permute", 0, "add N training pairs with the children of and, or in another order"),
+    ):
+        parser.add_argument(flag, type=int, default=default, metavar="N", help=f"{meaning} (default: %(default)s)")
     parser.add_argument("--keep-valid", action="store_true", help="keep the validation examples in training, too")
-    parser.add_argument(
-        "--notation",
-        choices=sorted(NOTATIONS),
-        default=corpus.notation,
-        help="notation of the logical forms (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--recombine", type=int, default=0, metavar="N", help="add N pairs by data recombination (Jia and Liang 2016)"
-    )
-    parser.add_argument(
-        "--recombine-by",
-        type=recombination_kinds,
-        default=KINDS,
-        metavar="KIND,...",
-        help=f"how: entities, phrases, concat2, concat3, ... (default: {','.join(KINDS)})",
-    )
-    parser.add_argument(
-        "--permute",
-        type=int,
-        default=0,
-        metavar="N",
-        help="add N training pairs with the children of and, or in another order",
-    )
-
-
-def _add_ifttt_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--text", choices=sorted(ifttt.TEXTS), default="title", help="text of recipes (default: %(default)s)"
-    )
-
-
-def _add_cogs_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--targets",
-        choices=cogs.TARGETS,
-        default=cogs.VARIABLE_FREE,
-        help="kind of logical forms (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--original-forms",
-        type=Path,
-        metavar="DIR",
-        help="write the test sets to another folder, too, with original forms in the place of variable-free ones",
-    )
-    parser.add_argument(
-        "--generalization-sample",
-        type=int,
-        metavar="N",
-        help="draw N examples of the generalization set as test2, evenly from its categories",
-    )
-
-
-def _add_active_logical_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--direction",
-        choices=active_logical.DIRECTIONS,
-        default="both",
-        help="both: the published mixture (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--deeper", type=int, metavar="N", help="make test2: N pairs of test with further adjectives, and so deeper"
-    )
+    meaning = "notation of the logical forms (default: %(default)s)"
+    parser.add_argument("--notation", choices=sorted(NOTATIONS), default=corpus.notation, help=meaning)
+    meaning = f"how: entities, phrases, concat2, concat3, ... (default: {','.join(KINDS)})"
+    parser.add_argument("--recombine-by", type=recombination_kinds, default=KINDS, metavar="KIND,...", help=meaning)
 
 
 def prepare(args: argparse.Namespace) -> dict[str, int]:

@@ -17,7 +17,6 @@ from pathlib import Path
 from preprocess import toy_classification, toy_logical_forms
 from preprocess.corpora import write_lines
 from preprocess.moses import TokenizerOptions, tokenize_lines
-from preprocess.overnight_toy import overnight
 from preprocess.translation import IWSLT14_TEST
 
 _LANGUAGES = ("en", "de", "fr")
@@ -199,7 +198,6 @@ LAYOUTS = {
     "iwslt14": iwslt14,
     "iwslt14_en_fr": iwslt14_en_fr,
     "multi30k": multi30k,
-    "overnight": overnight,
     "wmt14": wmt14,
     **toy_logical_forms.LAYOUTS,
     **toy_classification.LAYOUTS,

@@ -255,6 +255,54 @@ def _call(part: str, channel: str, function: str, parameters: str) -> str:
     return f"({part} ({channel}) (FUNC ({function}) (PARAMS{' ' if parameters else ''}{parameters})))"
 
 
+# --- Overnight --------------------------------------------------------------------------------------------------------
+
+LONG = "edu.stanford.nlp.sempre.overnight.SimpleWorld."
+DOMAINS = ("basketball", "blocks", "calendar", "housing", "publications", "recipes", "restaurants", "socialnetwork")
+
+_THINGS = ("meeting", "recipe", "player")
+_PROPERTIES = ("author", "place", "owner")
+_VALUES = ("alice", "bob", "efron")
+_SIZES = (("most", "max"), ("fewest", "min"))
+
+
+def _sempre(function: str, *arguments: str) -> str:
+    return f"(call {LONG}{function} {' '.join(arguments)})"
+
+
+def _filtered(generator: random.Random, words: str, form: str) -> tuple[str, str]:
+    """Adds up to two conditions to a set, the second around the first."""
+    for name in generator.sample(_PROPERTIES, generator.randrange(3)):
+        value = generator.choice(_VALUES)
+        words = f"{words} whose {name} is {value}"
+        form = _sempre("filter", form, f"(string {name})", "(string =)", f"en.person.{value}")
+    return words, form
+
+
+def _question(generator: random.Random) -> str:
+    thing = generator.choice(_THINGS)
+    words, form = _filtered(
+        generator, thing, _sempre("getProperty", _sempre("singleton", f"en.{thing}"), "(string !type)")
+    )
+    if generator.random() < 0.3:
+        word, end = generator.choice(_SIZES)
+        counted = generator.choice(_PROPERTIES)
+        words, form = (
+            f"{words} with the {word} {counted}",
+            _sempre("countSuperlative", form, f"(string {end})", f"(string {counted})"),
+        )
+    form = _sempre("listValue", form)
+    return f'(example\n  (utterance "{words}")\n  (original "{words}")\n  (targetFormula\n    {form}\n  )\n)'
+
+
+def overnight(output: Path, train: int, test: int) -> None:
+    """Writes ``DOMAIN.paraphrases.{train,test}.examples`` of every domain."""
+    for place, domain in enumerate(DOMAINS):
+        for split, size, seed in (("train", train, 2 * place), ("test", test, 2 * place + 1)):
+            generator = random.Random(seed)
+            write_lines(output / f"{domain}.paraphrases.{split}.examples", (_question(generator) for _ in range(size)))
+
+
 LAYOUTS = {
     "active_logical": active_logical,
     "atis": atis,
@@ -263,4 +311,5 @@ LAYOUTS = {
     "geo": geo,
     "ifttt": ifttt,
     "jobs": jobs,
+    "overnight": overnight,
 }

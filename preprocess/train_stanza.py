@@ -25,42 +25,18 @@ from scipy.sparse.linalg import svds
 
 from preprocess.corpora import write_lines
 from preprocess.english_german.__main__ import pairs
+from tree_fairseq.scoring.evalb import Parameters, compare, counts, figures
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.bracket import read_tree, write_forest
 from tree_fairseq.trees.tree import Tree
 
-
-def brackets(tree: Tree) -> Counter[tuple[str, int, int]]:
-    """Counts the labels and half-open spans of the constituents without preterminals and ROOT.
-
-    Every constituent of a unary chain counts.
-    """
-    found: Counter[tuple[str, int, int]] = Counter()
-    position = 0
-    # A node is visited on the way down, for the start of its span, and on the way up, for the end.
-    stack: list[tuple[Tree, int | None]] = [(tree, None)]
-    while stack:
-        node, start = stack.pop()
-        if start is not None:
-            found[node.label, start, position] += 1
-        elif node.is_leaf:
-            position += 1
-        else:
-            if not node.is_preterminal and node.label != "ROOT":
-                stack.append((node, position))
-            stack.extend((child, None) for child in reversed(node.children))
-    return found
+RULES = Parameters(deleted=frozenset({"ROOT"}), equal_labels=frozenset())
+"""Punctuation counts, and labels have to be equal."""
 
 
 def score(pairs: Iterable[tuple[Tree, Tree]]) -> float:
-    """Returns F1 over all (gold, predicted) trees together, from 0 to 1."""
-    matched = gold_total = predicted_total = 0
-    for gold, predicted in pairs:
-        expected, given = brackets(gold), brackets(predicted)
-        matched += sum((expected & given).values())
-        gold_total += sum(expected.values())
-        predicted_total += sum(given.values())
-    return 2 * matched / (gold_total + predicted_total) if matched else 0.0
+    """Returns F1 of the labelled brackets of all (gold, predicted) trees together, from 0 to 1."""
+    return figures(counts(compare((gold,), (found,), RULES) for gold, found in pairs).sum(axis=0))["f1"].item() / 100
 
 
 class PythonEvaluator:

@@ -1,13 +1,65 @@
-"""Corpora of translation: Multi30k, IWSLT's TED talks and WMT'14, as published tokenised or from official archives."""
+"""Corpora of translation and of headlines, as they are published: tokenised, or in official archives.
+
+Shared tasks publish archives, ``train.tags`` files, and XML and SGM test sets.
+"""
 
 from __future__ import annotations
 
+import gzip
+import html
+import random
+import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from preprocess.corpora import Corpus, CorpusError, Pair, PrepareOptions, keep_pair, parallel, read_lines, read_pairs
+from preprocess.corpora import (
+    Corpus,
+    CorpusError,
+    Pair,
+    PrepareOptions,
+    clean_line,
+    keep_pair,
+    parallel,
+    read_lines,
+    read_pairs,
+)
+from preprocess.fetch import unpack
+from preprocess.logical_forms import raw_lines
 from preprocess.moses import TokenizerOptions, tokenize_lines
-from preprocess.official import find, segments, tagged_lines, unpack
+
+_SEGMENT = re.compile(r"<seg[^>]*>(.*?)</seg>", re.IGNORECASE | re.DOTALL)
+# lines of a train.tags file that contain no text; titles and descriptions are text and stay
+_META = re.compile(r"^\s*<(/?doc|url|talkid|keywords|speaker|reviewer|translator)\b", re.IGNORECASE)
+_TAG = re.compile(r"</?(title|description)>", re.IGNORECASE)
+
+
+def find(folders: list[Path], pattern: str) -> Path:
+    """Returns the first file, by sorted path, whose name matches the glob ``pattern`` under one of ``folders``."""
+    for folder in folders:
+        found = sorted(path for path in folder.rglob(pattern) if path.is_file() and not path.name.startswith("."))
+        if found:
+            return found[0]
+    places = ", ".join(str(folder) for folder in folders)
+    raise CorpusError(f"no file named {pattern} under {places}")
+
+
+def segments(path: Path) -> Iterator[str]:
+    """Yields the text of each ``<seg>`` of an XML or SGM test set, with entities resolved.
+
+    The file is read as text, because these files are not well-formed XML (bare ampersands).
+    """
+    text = path.read_text(encoding="utf-8")
+    for match in _SEGMENT.finditer(text):
+        # fairseq's preparation of the same sets replaces typographic apostrophes, too
+        yield clean_line(html.unescape(match.group(1))).replace("\u2019", "'")
+
+
+def tagged_lines(path: Path) -> Iterator[str]:
+    """Yields the text lines of a ``train.tags`` file, without metadata and without title and description tags."""
+    for line in read_lines(path):
+        if not _META.match(line):
+            yield clean_line(_TAG.sub("", line))
+
 
 # Multi30k: our split -> stem of the files in the folders data/task1 of the repository
 STEMS = {"train": "train", "valid": "val", "test": "test_2016_flickr", "test1": "test_2017_flickr"}
@@ -159,3 +211,112 @@ def load_wmt14(data: Path, languages: Pair, options: PrepareOptions) -> Corpus:
     validation, _ = _test_set(valid, languages, options, NORMALIZED)
     pairs, references = _test_set(test, languages, options, NORMALIZED)
     return Corpus({"train": train, "valid": validation, "test": pairs}, {"test": references})
+
+
+COMPOUND_STEMS = {"train": "train", "valid": "valid", "test": "test", "test1": "cg-test/cg-test"}
+
+
+def load_cognition(data: Path, languages: Pair, options: PrepareOptions) -> Corpus:
+    """Reads CoGnition (Li et al. 2021), English to Chinese, with a test set of compounds that training does not have.
+
+    Chinese sentences are segmented into words. ``--data`` is a clone of the repository of the authors
+    (https://github.com/yafuly/CoGnition), or a folder with the files of its folders ``data`` and ``eval``. ``test`` is
+    the random test set and ``test1`` the test set of compounds; ``test1.compound`` has the compound of each line.
+    ``lexicon`` has the translations of the words of compounds.
+    """
+    folder = data / "data" if (data / "data").is_dir() else data
+    splits = {
+        split: read_pairs(*(_compound_file(folder / f"{stem}.{language}") for language in languages))
+        for split, stem in COMPOUND_STEMS.items()
+    }
+    lexicon = next(
+        (path for path in (data / "eval" / "lexicon", data / "lexicon") if path.is_file()), data / "eval" / "lexicon"
+    )
+    beside = {
+        "test1.compound": read_lines(_compound_file(folder / f"{COMPOUND_STEMS['test1']}.compound")),
+        "lexicon": _lexicon(_compound_file(lexicon)),
+    }
+    return Corpus(splits, {}, beside)
+
+
+def _compound_file(path: Path) -> Path:
+    if not path.is_file():
+        raise CorpusError(
+            f"{path} is missing: --data takes a clone of https://github.com/yafuly/CoGnition, "
+            "with data/ and eval/lexicon"
+        )
+    return path
+
+
+def _lexicon(path: Path) -> Iterator[str]:
+    """Yields the lines of the lexicon, ``word<TAB>translation/translation``."""
+    for number, line in enumerate(raw_lines(path), 1):
+        if line.count("\t") != 1:
+            raise CorpusError(f"{path}:{number}: not word<TAB>translations")
+        yield line
+
+
+SIDES = ("article", "title")
+DRAWN = 500
+"""Number of training pairs that become the validation set if the test set is missing, at most a tenth of all."""
+
+
+def load_gigaword(data: Path, languages: Pair, options: PrepareOptions) -> Corpus:
+    """Reads Gigaword headlines (Graff et al. 2003; Rush et al. 2015): the first sentence of an article, and its title.
+
+    The files are those of https://github.com/harvardnlp/sent-summary in their folders: the articles and titles of
+    ``train`` and of ``valid.*.filter``, gzipped or not, and the 1,951 lines of the test set in ``Giga``. Samples are
+    distributed without the test set. Then the validation lines become the test set, and the validation set is drawn
+    from the training lines.
+    """
+    train = _filled(_headlines(_headline_paths(data, "train.{}.txt")))
+    valid = _filled(_headlines(_headline_paths(data, "valid.{}.filter.txt")))
+    test = [_found(data, name) for name in ("input.txt", "task1_ref0.txt")]
+    if all(test):
+        return Corpus({"train": train, "valid": valid, "test": _headlines(test)}, {})
+    pairs = list(train)
+    drawn = set(random.Random(1).sample(range(len(pairs)), min(DRAWN, len(pairs) // 10)))
+    splits = {
+        "train": [pair for index, pair in enumerate(pairs) if index not in drawn],
+        "valid": [pairs[index] for index in sorted(drawn)],
+        "test": valid,
+    }
+    return Corpus(splits, {})
+
+
+def _found(data: Path, name: str) -> Path | None:
+    """Returns the first file of that name, gzipped or not, in the folder or below it."""
+    paths = sorted(path for pattern in (name, f"{name}.gz") for path in data.rglob(pattern) if path.is_file())
+    return paths[0] if paths else None
+
+
+def _headline_paths(data: Path, name: str) -> list[Path]:
+    paths = [_found(data, name.format(side)) for side in SIDES]
+    for side, path in zip(SIDES, paths):
+        if path is None:
+            raise CorpusError(
+                f"{data} has no {name.format(side)}: --data takes the files of "
+                "https://github.com/harvardnlp/sent-summary"
+            )
+    return paths
+
+
+def _plain_or_gzipped(path: Path) -> Iterator[str]:
+    if path.suffix != ".gz":
+        yield from read_lines(path)
+        return
+    try:
+        with gzip.open(path, "rt", encoding="utf-8", newline="\n") as stream:
+            for line in stream:
+                yield clean_line(line)
+    except (UnicodeDecodeError, EOFError, gzip.BadGzipFile) as error:
+        raise CorpusError(f"{path}: not gzipped UTF-8 ({error})") from error
+
+
+def _headlines(paths: list[Path]) -> Iterator[Pair]:
+    return parallel(*map(_plain_or_gzipped, paths), names=(str(paths[0]), str(paths[1])))
+
+
+def _filled(pairs: Iterator[Pair]) -> Iterator[Pair]:
+    """Returns the pairs whose sides are both not empty."""
+    return (pair for pair in pairs if all(pair))

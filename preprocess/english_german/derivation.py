@@ -12,25 +12,18 @@ PLURAL_ONLY = ("some", "many", "two", "three", "four", "five", "all")
 
 
 @dataclass(frozen=True)
-class Pronoun:
-    """A personal pronoun, given by its English nominative: I, you, he, she, we, they."""
-
-    word: str
-
-
-@dataclass(frozen=True)
 class NounPhrase:
     """A noun phrase.
 
     Exactly one of ``noun``, ``pronoun``, ``name`` and ``nominalized`` (an English adjective used as a plural noun) is
-    set. ``determiner`` is the English word, or "".
+    set. ``determiner`` is the English word, or "". ``pronoun`` is the English nominative: I, you, he, she, we, they.
     """
 
     noun: Noun | None = None
     plural: bool = False
     determiner: str = ""
     adjectives: tuple[Adjective, ...] = ()
-    pronoun: Pronoun | None = None
+    pronoun: str = ""
     name: str = ""
     nominalized: str = ""
     modifier: PrepositionalPhrase | None = None
@@ -160,10 +153,10 @@ def agreement(subject: NounPhrase) -> Agreement:
     """
     if subject.conjunct is not None:
         return Agreement(min(_person(subject), _person(subject.conjunct)), True)
-    if subject.pronoun is not None:
-        return PERSONS[subject.pronoun.word]
+    if subject.pronoun:
+        return PERSONS[subject.pronoun]
     return Agreement(3, subject.plural or bool(subject.nominalized))
 
 
 def _person(part: NounPhrase) -> int:
-    return PERSONS[part.pronoun.word].person if part.pronoun is not None else 3
+    return PERSONS[part.pronoun].person if part.pronoun else 3

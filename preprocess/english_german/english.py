@@ -1,4 +1,4 @@
-"""The English side: converts derivations to trees in the style of the Penn Treebank."""
+"""The English side: inflection, and trees in the style of the Penn Treebank from derivations."""
 
 from __future__ import annotations
 
@@ -12,12 +12,87 @@ from preprocess.english_german.derivation import (
     Sentence,
     agreement,
 )
-from preprocess.english_german.english_forms import DETERMINERS, OBJECT_PRONOUNS, TO, article, auxiliaries, noun_form
 from preprocess.english_german.lexicon import Adjective
+from preprocess.english_german.verbs import Verb
 from tree_fairseq.trees.tree import Tree
 
 SUBORDINATORS = {"when": ("WHADVP", "WRB")}
 QUESTION_ADVERBS = ("where", "why", "when")
+DETERMINERS = {
+    **dict.fromkeys(("the", "a", "this", "these", "every", "some", "all", "no"), "DT"),
+    **dict.fromkeys(("my", "your", "his", "her", "our", "their"), "PRP$"),
+    **dict.fromkeys(("two", "three", "four", "five"), "CD"),
+    "many": "JJ",
+}
+OBJECT_PRONOUNS = {"I": "me", "you": "you", "he": "him", "she": "her", "we": "us", "they": "them"}
+TO = {"to": "TO"}
+MODALS = {"future": "will", "can": "can", "must": "must", "should": "should", "may": "may"}
+
+
+def article(following: str) -> str:
+    """Returns the indefinite article before a word."""
+    return "an" if following[0] in "aeiou" else "a"
+
+
+def third_person(base: str) -> str:
+    """Returns the third person singular: catch -> catches, carry -> carries, go -> goes, see -> sees."""
+    if base.endswith(("s", "x", "ch", "sh", "o")):
+        return base + "es"
+    if base.endswith("y") and base[-2] not in "aeiou":
+        return base[:-1] + "ies"
+    return base + "s"
+
+
+def progressive_form(verb: Verb) -> str:
+    """Returns the form in -ing: lie -> lying, write -> writing, hug -> hugging."""
+    if verb.base.endswith("ie"):
+        return verb.base[:-2] + "ying"
+    if verb.doubles:
+        return verb.base + verb.base[-1] + "ing"
+    if verb.base.endswith("e") and not verb.base.endswith("ee"):
+        return verb.base[:-1] + "ing"
+    return verb.base + "ing"
+
+
+def _finite(verb: Verb | None, past: bool, subject: Agreement) -> tuple[str, str]:
+    """Returns tag and form of a finite verb; None means "be"."""
+    third = subject.person == 3 and not subject.plural
+    if verb is None:
+        if past:
+            return "VBD", "were" if subject.plural or subject.person == 2 else "was"
+        if third:
+            return "VBZ", "is"
+        return "VBP", "am" if subject == Agreement(1, False) else "are"
+    if past:
+        return "VBD", verb.past
+    return ("VBZ", third_person(verb.base)) if third else ("VBP", verb.base)
+
+
+def auxiliaries(clause: Clause, subject: Agreement, needs_auxiliary: bool = False) -> list[tuple[str, str]]:
+    """Returns tags and forms from the finite verb to the main verb: [("VBZ", "has"), ("VBN", "seen")].
+
+    Args:
+        clause: determines the verb (None: the copula), tense, progressive and passive
+        subject: person and number of the subject
+        needs_auxiliary: whether a full verb gets "do", as in a negation or a question
+    """
+    third = subject.person == 3 and not subject.plural
+    head, main = clause.verb, []
+    if clause.passive or clause.progressive:
+        main = [("VBN", head.participle) if clause.passive else ("VBG", progressive_form(head))]
+        head = None
+    base, participle = ("be", "been") if head is None else (head.base, head.participle)
+    if clause.tense in MODALS:
+        return [("MD", MODALS[clause.tense]), ("VB", base), *main]
+    if clause.tense == "pluperfect":
+        return [("VBD", "had"), ("VBN", participle), *main]
+    if clause.tense == "perfect":
+        return [("VBZ", "has") if third else ("VBP", "have"), ("VBN", participle), *main]
+    past = clause.tense == "past"
+    if head is None or not needs_auxiliary:
+        return [_finite(head, past, subject), *main]
+    do = ("VBD", "did") if past else ("VBZ", "does") if third else ("VBP", "do")
+    return [do, ("VB", base)]
 
 
 def word(tag: str, form: str) -> Tree:
@@ -38,15 +113,14 @@ def noun_phrase(phrase: NounPhrase, objective: bool = False) -> Tree:
 
 
 def _core(phrase: NounPhrase, objective: bool) -> list[Tree]:
-    if phrase.pronoun is not None:
-        form = phrase.pronoun.word
-        return [word("PRP", OBJECT_PRONOUNS[form] if objective else form)]
+    if phrase.pronoun:
+        return [word("PRP", OBJECT_PRONOUNS[phrase.pronoun] if objective else phrase.pronoun)]
     if phrase.name:
         return [word("NNP", phrase.name)]
     if phrase.nominalized:
         return [word("DT", phrase.determiner), word("NNS", phrase.nominalized)]
     adjectives = [word("JJ", adjective.english) for adjective in phrase.adjectives]
-    noun = word("NNS" if phrase.plural else "NN", noun_form(phrase.noun, phrase.plural))
+    noun = word("NNS", phrase.noun.plural) if phrase.plural else word("NN", phrase.noun.singular)
     following = (adjectives + [noun])[0].children[0].label
     determiner = article(following) if phrase.determiner == "a" else phrase.determiner
     determiners = [word(DETERMINERS[phrase.determiner], determiner)] if determiner else []

@@ -62,8 +62,8 @@ def noun_phrase(phrase: NounPhrase, case: str) -> list[str]:
 
 
 def _core(phrase: NounPhrase, case: str) -> list[str]:
-    if phrase.pronoun is not None:
-        return [forms.pronoun(phrase.pronoun.word, case)]
+    if phrase.pronoun:
+        return [forms.pronoun(phrase.pronoun, case)]
     if phrase.name:
         return [phrase.name]
     if phrase.nominalized:
@@ -119,7 +119,7 @@ def verbs(clause: Clause, subject: Agreement) -> tuple[str, list[str]]:
 
 
 def _is_pronoun(phrase: NounPhrase | None) -> bool:
-    return phrase is not None and phrase.pronoun is not None and phrase.conjunct is None
+    return phrase is not None and bool(phrase.pronoun) and phrase.conjunct is None
 
 
 def _negated(phrase: NounPhrase | None) -> tuple[NounPhrase | None, bool]:

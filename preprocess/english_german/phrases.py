@@ -9,49 +9,36 @@ from preprocess.english_german.derivation import PLURAL_ONLY, Adverbial, NounPhr
 from preprocess.english_german.lexicon import Noun, adjectives_for, nouns_of
 from preprocess.english_german.verbs import Verb
 
-FREQUENCIES = [
-    Adverbial(english, german, "RB")
-    for english, german in (
-        ("often", "oft"),
-        ("always", "immer"),
-        ("sometimes", "manchmal"),
-        ("rarely", "selten"),
-        ("never", "nie"),
-        ("usually", "meistens"),
-    )
-]
-MANNERS = [
-    Adverbial(english, german, "RB")
-    for english, german in (
-        ("quickly", "schnell"),
-        ("slowly", "langsam"),
-        ("carefully", "vorsichtig"),
-        ("secretly", "heimlich"),
-        ("quietly", "leise"),
-    )
-]
+
+def adverbials(kind: str, *pairs: str) -> list[Adverbial]:
+    """Returns adverbials of one part of speech, each given as ``English|German``."""
+    return [Adverbial(*pair.split("|"), kind) for pair in pairs]
+
+
+FREQUENCIES = adverbials(
+    "RB", "often|oft", "always|immer", "sometimes|manchmal", "rarely|selten", "never|nie", "usually|meistens"
+)
+MANNERS = adverbials(
+    "RB", "quickly|schnell", "slowly|langsam", "carefully|vorsichtig", "secretly|heimlich", "quietly|leise"
+)
+# In the order of the draws.
 TIMES = {
     "past": [
-        Adverbial("yesterday", "gestern", "NP"),
-        Adverbial("last week", "letzte Woche", "NP"),
-        Adverbial("last night", "letzte Nacht", "NP"),
-        Adverbial("last year", "letztes Jahr", "NP"),
-        Adverbial("then", "dann", "RB"),
+        *adverbials("NP", "yesterday|gestern", "last week|letzte Woche", "last night|letzte Nacht"),
+        *adverbials("NP", "last year|letztes Jahr"),
+        *adverbials("RB", "then|dann"),
     ],
     "present": [
-        Adverbial("today", "heute", "NP"),
-        Adverbial("now", "jetzt", "RB"),
-        Adverbial("every day", "jeden Tag", "NP"),
-        Adverbial("every morning", "jeden Morgen", "NP"),
-        Adverbial("in the evening", "am Abend", "PP"),
-        Adverbial("in winter", "im Winter", "PP"),
+        *adverbials("NP", "today|heute"),
+        *adverbials("RB", "now|jetzt"),
+        *adverbials("NP", "every day|jeden Tag", "every morning|jeden Morgen"),
+        *adverbials("PP", "in the evening|am Abend", "in winter|im Winter"),
     ],
     "future": [
-        Adverbial("tomorrow", "morgen", "NP"),
-        Adverbial("soon", "bald", "RB"),
-        Adverbial("next week", "nächste Woche", "NP"),
-        Adverbial("next year", "nächstes Jahr", "NP"),
-        Adverbial("in the afternoon", "am Nachmittag", "PP"),
+        *adverbials("NP", "tomorrow|morgen"),
+        *adverbials("RB", "soon|bald"),
+        *adverbials("NP", "next week|nächste Woche", "next year|nächstes Jahr"),
+        *adverbials("PP", "in the afternoon|am Nachmittag"),
     ],
 }
 
@@ -103,21 +90,12 @@ class PhraseSampler:
     def attributed(self, phrase: NounPhrase, verb: Verb) -> NounPhrase:
         """Adds a with-phrase that belongs to the object, not to the verb: a tool of another verb, clothing, a
         topping."""
-        if (
-            phrase.noun is None
-            or phrase.relative is not None
-            or phrase.conjunct is not None
-            or phrase.modifier is not None
-            or not self.chance(0.22)
-        ):
+        if phrase.noun is None or not is_light(phrase) or not self.chance(0.22):
             return phrase
         if "food" in phrase.noun.classes:
-            return replace(
-                phrase,
-                modifier=PrepositionalPhrase(
-                    self.rng.choice(("with", "without")), NounPhrase(self.rng.choice(nouns_of(frozenset(["topping"]))))
-                ),
-            )
+            preposition = self.rng.choice(("with", "without"))
+            topping = NounPhrase(self.rng.choice(nouns_of(frozenset(["topping"]))))
+            return replace(phrase, modifier=PrepositionalPhrase(preposition, topping))
         if "person" not in phrase.noun.classes:
             return phrase
         held = frozenset(["clothing", "carried", "tool"])
@@ -128,11 +106,7 @@ class PhraseSampler:
         """Draws the location or direction of a verb that needs one."""
         if "source" in verb.objects:
             return PrepositionalPhrase("out of", self.simple(frozenset(["place"])))
-        surface = (
-            self.rng.choice(nouns_of(verb.objects))
-            if verb.frame != "placed"
-            else self.rng.choice(nouns_of(frozenset(["surface"])))
-        )
+        surface = self.rng.choice(nouns_of(frozenset(["surface"]) if verb.frame == "placed" else verb.objects))
         on = "surface" in surface.classes
         if verb.frame == "directed":
             preposition = "onto" if on else self.rng.choice(("into", "to"))
@@ -146,6 +120,10 @@ class PhraseSampler:
         """Draws a place where something happens."""
         if self.chance(0.7):
             return PrepositionalPhrase("in", self.simple(frozenset(["place"])))
-        return PrepositionalPhrase(
-            self.rng.choice(("behind", "in front of", "next to")), self.simple(frozenset(["place"]))
-        )
+        preposition = self.rng.choice(("behind", "in front of", "next to"))
+        return PrepositionalPhrase(preposition, self.simple(frozenset(["place"])))
+
+
+def is_light(phrase: NounPhrase) -> bool:
+    """Returns whether a phrase is short enough to stand between a verb and its particle."""
+    return phrase.relative is None and phrase.modifier is None and phrase.conjunct is None

@@ -9,16 +9,17 @@ from preprocess.english_german.derivation import (
     Clause,
     NounPhrase,
     PrepositionalPhrase,
-    Pronoun,
     Relative,
     Sentence,
     Subordinate,
 )
 from preprocess.english_german.lexicon import NAMES, NOMINALIZED, adjectives_for, nouns_of
-from preprocess.english_german.phrases import FREQUENCIES, MANNERS, PERSON, TIMES, PhraseSampler
+from preprocess.english_german.phrases import FREQUENCIES, MANNERS, PERSON, TIMES, PhraseSampler, is_light
 from preprocess.english_german.verbs import Verb, verbs
 
 ANIMATE = frozenset(["person", "animal"])
+ORIGINS = ("from", "village city castle forest factory")
+BELONGINGS = ("with", "hat beard bag umbrella coat dog")
 # Weights of the frames of main clauses.
 FRAMES = {
     "transitive": 40,
@@ -68,33 +69,19 @@ class Sampler(PhraseSampler):
         clause = self.clause(frame, self.weighted(MAIN_TENSES), depth)
         if clause.complement is None and depth > 1 and self.chance(0.16):
             return replace(clause, subordinate=self.subordinate(clause.tense, depth - 1), time_fronted=False)
-        if (
-            frame in PLAIN_FRAMES
-            and not clause.negated
-            and _frames_for(clause.subject, PLAIN_FRAMES)
-            and self.chance(0.08)
-        ):
-            second = self.clause(
-                self.rng.choice(_frames_for(clause.subject, PLAIN_FRAMES)), clause.tense, 1, subject=clause.subject
-            )
-            return replace(
-                clause,
-                conjunct=replace(
-                    second, subject=None, time=None, frequency=None, negated=False, progressive=False, passive=False
-                )
-                if not second.passive
-                else None,
-            )
+        fitting = _frames_for(clause.subject, PLAIN_FRAMES)
+        if frame in PLAIN_FRAMES and not clause.negated and fitting and self.chance(0.08):
+            second = self.clause(self.rng.choice(fitting), clause.tense, 1, subject=clause.subject)
+            if not second.passive:
+                second = replace(second, subject=None, time=None, frequency=None, negated=False, progressive=False)
+                return replace(clause, conjunct=second)
         return clause
 
     def subordinate(self, tense: str, depth: int) -> Subordinate:
         """Draws an adverbial clause whose tense agrees with that of the main clause."""
         past = tense in ("past", "perfect", "pluperfect")
-        conjunction = self.rng.choice(
-            ("because", "although", "when", "while", "before", "after")
-            if past
-            else ("because", "although", "if", "when")
-        )
+        of_past = ("because", "although", "when", "while", "before", "after")
+        conjunction = self.rng.choice(of_past if past else ("because", "although", "if", "when"))
         inner = "pluperfect" if conjunction == "after" else "past" if past else "present"
         frame = self.rng.choice(PLAIN_FRAMES)
         clause = self.clause(frame, inner, depth)
@@ -111,18 +98,10 @@ class Sampler(PhraseSampler):
         allowed = frames.get(kind, PLAIN_FRAMES)
         frame = allowed if isinstance(allowed, str) else self.rng.choice(allowed)
         tense = self.rng.choice(("present", "past", "perfect", "future", "can"))
-        clause = replace(
-            self.clause(
-                frame, tense, 1, gap="object" if kind.startswith("object") else "", person_gap=kind == "object-person"
-            ),
-            question=kind,
-            negated=False,
-            frequency=None,
-            manner=None,
-            time_fronted=False,
-            passive=False,
-            agent=None,
-        )
+        gap = "object" if kind.startswith("object") else ""
+        clause = self.clause(frame, tense, 1, gap=gap, person_gap=kind == "object-person")
+        clause = replace(clause, question=kind, negated=False, frequency=None, manner=None, time_fronted=False)
+        clause = replace(clause, passive=False, agent=None)
         if kind == "subject":
             return replace(clause, subject=None)
         if kind == "where":
@@ -159,35 +138,16 @@ class Sampler(PhraseSampler):
             subject = NounPhrase(nominalized=self.rng.choice(sorted(NOMINALIZED)), determiner="the")
         elif subject is None:
             subject = self.noun_phrase(verb.subjects, depth - 1, pronouns=True)
-        clause = self.adjuncts(
-            Clause(
-                subject,
-                verb,
-                tense,
-                progressive=self.chance(0.15) and tense in ("present", "past") and _is_action(verb),
-            )
-        )
-        fill = {"that": self.with_complement, "whether": self.with_complement, "infinitive": self.with_complement}.get(
-            frame, self.with_objects
-        )
-        clause = fill(clause, depth, gap)
-        passive = (
-            frame == "transitive"
-            and not gap
-            and head is None
-            and not verb.particle
-            and not clause.instrument
-            and clause.object.pronoun is None
-        )
-        if passive and not clause.progressive and tense in ("present", "past", "must") and self.chance(0.10):
-            clause = replace(
-                clause,
-                passive=True,
-                subject=clause.object,
-                object=None,
-                manner=None,
-                agent=clause.subject if clause.subject.pronoun is None and self.chance(0.6) else None,
-            )
+        progressive = self.chance(0.15) and tense in ("present", "past") and _is_action(verb)
+        clause = self.adjuncts(Clause(subject, verb, tense, progressive=progressive))
+        if frame in ("that", "whether", "infinitive"):
+            return self.with_complement(clause, depth)
+        clause = self.with_objects(clause, depth, gap)
+        passive = frame == "transitive" and not (gap or head or verb.particle or clause.instrument)
+        passive = passive and not (clause.object.pronoun or clause.progressive)
+        if passive and tense in ("present", "past", "must") and self.chance(0.10):
+            agent = clause.subject if not clause.subject.pronoun and self.chance(0.6) else None
+            return replace(clause, passive=True, subject=clause.object, object=None, manner=None, agent=agent)
         return clause
 
     def verb(self, frame: str, subject: NounPhrase | None, gap: str, head: NounPhrase | None, person_gap: bool) -> Verb:
@@ -198,11 +158,8 @@ class Sampler(PhraseSampler):
                 continue
             if gap == "object" and head is not None and not verb.objects & head.noun.classes:
                 continue
-            if (
-                gap == "object"
-                and head is None
-                and person_gap != bool(verb.objects <= ANIMATE and "person" in verb.objects)
-            ):
+            asks_for_person = verb.objects <= ANIMATE and "person" in verb.objects
+            if gap == "object" and head is None and person_gap != asks_for_person:
                 continue
             fitting.append(verb)
         return self.rng.choice(fitting)
@@ -212,17 +169,10 @@ class Sampler(PhraseSampler):
         subject = subject or self.noun_phrase(ANIMATE | {"thing", "vehicle", "food"}, depth - 1, pronouns=True)
         tense = tense if tense in ("present", "past", "perfect", "future") else "past"
         if subject.noun is None or "person" in subject.noun.classes and self.chance(0.2):
-            person = (
-                subject.pronoun is not None
-                and subject.pronoun.word in ("we", "they")
-                or subject.plural
-                or subject.conjunct is not None
-            )
-            predicate = NounPhrase(
-                self.rng.choice(nouns_of(PERSON)),
-                plural=person or bool(subject.nominalized),
-                determiner="" if person or subject.nominalized else "a",
-            )
+            plural = subject.pronoun in ("we", "they") or subject.plural or subject.conjunct is not None
+            plural = plural or bool(subject.nominalized)
+            noun = self.rng.choice(nouns_of(PERSON))
+            predicate = NounPhrase(noun, plural=plural, determiner="" if plural else "a")
         else:
             predicate = self.rng.choice(adjectives_for(subject.noun))
         return self.adjuncts(Clause(subject, None, tense, predicate=predicate), manner=False)
@@ -230,9 +180,7 @@ class Sampler(PhraseSampler):
     def adjuncts(self, clause: Clause, manner: bool = True) -> Clause:
         """Adds at most one of a negation, an adverb of frequency, a time and an adverb of manner."""
         kind = self.rng.random()
-        times = TIMES[
-            {"past": "past", "pluperfect": "past", "present": "present", "future": "future"}.get(clause.tense, "future")
-        ]
+        times = TIMES.get({"pluperfect": "past"}.get(clause.tense, clause.tense), TIMES["future"])
         if clause.tense == "perfect":
             times = ()
         if kind < 0.10:
@@ -241,71 +189,51 @@ class Sampler(PhraseSampler):
             clause = replace(clause, frequency=self.rng.choice(FREQUENCIES))
         elif kind < 0.42 and times:
             clause = replace(clause, time=self.rng.choice(times), time_fronted=self.chance(0.5))
-        elif (
-            kind < 0.48
-            and manner
-            and _is_action(clause.verb)
-            and clause.verb.frame in ("transitive", "intransitive", "directed")
-        ):
-            clause = replace(clause, manner=self.rng.choice(MANNERS))
+        elif kind < 0.48 and manner and _is_action(clause.verb):
+            if clause.verb.frame in ("transitive", "intransitive", "directed"):
+                clause = replace(clause, manner=self.rng.choice(MANNERS))
         return clause
 
-    def with_complement(self, clause: Clause, depth: int, gap: str) -> Clause:
+    def with_complement(self, clause: Clause, depth: int) -> Clause:
         """Adds the complement of a verb of saying, asking or trying."""
         frame = clause.verb.frame
         if frame == "infinitive":
             wanted = _frames_for(clause.subject, ("transitive", "dative", "ditransitive", "directed", "placed"))
             inner = self.clause(self.rng.choice(wanted), "present", 1, subject=clause.subject)
-            inner = (
-                replace(inner, subject=None, negated=False, frequency=None, time=None, progressive=False)
-                if not inner.passive
-                else None
-            )
-            return self.with_complement(clause, depth, gap) if inner is None else replace(clause, complement=inner)
+            if inner.passive:
+                return self.with_complement(clause, depth)
+            inner = replace(inner, subject=None, negated=False, frequency=None, time=None, progressive=False)
+            return replace(clause, complement=inner)
         past = clause.tense in ("past", "perfect")
-        tense = self.rng.choice(
-            ("past", "past", "pluperfect") if past else ("present", "present", "past", "future", "perfect")
-        )
+        of_past = ("past", "past", "pluperfect")
+        tense = self.rng.choice(of_past if past else ("present", "present", "past", "future", "perfect"))
         inner = self.clause(self.rng.choice((*PLAIN_FRAMES, "copula")), tense, depth - 1)
-        return replace(
-            clause,
-            complement=replace(inner, time_fronted=False),
-            manner=None,
-            progressive=False,
-            time=clause.time if clause.time_fronted else None,
-        )
+        time = clause.time if clause.time_fronted else None
+        inner = replace(inner, time_fronted=False)
+        return replace(clause, complement=inner, manner=None, progressive=False, time=time)
 
     def with_objects(self, clause: Clause, depth: int, gap: str) -> Clause:
         """Adds the objects of the frame of the verb, and sometimes a tool or a place."""
         verb, frame = clause.verb, clause.verb.frame
         negated = clause.negated
         if frame in ("transitive", "dative", "ditransitive", "prepositional", "placed") and gap != "object":
-            thing = self.noun_phrase(
-                verb.objects, depth - 1, pronouns=verb.objects <= ANIMATE and frame != "ditransitive", plain=negated
-            )
+            pronouns = verb.objects <= ANIMATE and frame != "ditransitive"
+            thing = self.noun_phrase(verb.objects, depth - 1, pronouns, plain=negated)
             thing = replace(thing, modifier=None) if frame == "placed" else self.attributed(thing, verb)
-            particle_last = bool(verb.particle) and (
-                thing.pronoun is not None or (_is_light(thing) and self.chance(0.5))
-            )
+            particle_last = bool(verb.particle) and (bool(thing.pronoun) or is_light(thing) and self.chance(0.5))
             clause = replace(clause, object=thing, particle_last=particle_last)
         if frame == "ditransitive":
             receiver = self.noun_phrase(PERSON, 0, pronouns=True)
-            clause = replace(
-                clause,
-                receiver=receiver,
-                receiver_first=self.chance(0.6) and not verb.particle,
-                object=None if gap == "object" else replace(clause.object, modifier=None),
-            )
+            receiver_first = self.chance(0.6) and not verb.particle
+            thing = None if gap == "object" else replace(clause.object, modifier=None)
+            clause = replace(clause, receiver=receiver, receiver_first=receiver_first, object=thing)
         if frame in ("located", "directed", "placed"):
             clause = replace(clause, goal=self.goal(verb))
         if clause.object is not None and clause.object.relative is not None:
             # A phrase after the relative clause would seem to belong to it.
-            return replace(
-                clause,
-                time=clause.time if clause.time_fronted else None,
-                manner=None,
-                receiver_first=clause.receiver is not None and not verb.particle,
-            )
+            time = clause.time if clause.time_fronted else None
+            receiver_first = clause.receiver is not None and not verb.particle
+            return replace(clause, time=time, manner=None, receiver_first=receiver_first)
         free = self.rng.random()
         if verb.instruments and free < 0.45:
             clause = replace(clause, instrument=PrepositionalPhrase("with", self.simple(verb.instruments)))
@@ -327,7 +255,7 @@ class Sampler(PhraseSampler):
         kind = self.rng.random()
         if "person" in classes and pronouns and kind < 0.28:
             if kind < 0.18:
-                return NounPhrase(pronoun=Pronoun(self.rng.choice(("I", "you", "he", "she", "we", "they"))))
+                return NounPhrase(pronoun=self.rng.choice(("I", "you", "he", "she", "we", "they")))
             return NounPhrase(name=self.rng.choice(NAMES))
         if "person" in classes and kind > 0.975:
             return NounPhrase(nominalized=self.rng.choice(sorted(NOMINALIZED)), determiner="the")
@@ -336,12 +264,8 @@ class Sampler(PhraseSampler):
         if depth > 0 and kind < 0.14:
             return self.with_relative(phrase, depth)
         if "person" in phrase.noun.classes and kind < 0.20:
-            origin = (
-                ("from", ("village", "city", "castle", "forest", "factory"))
-                if self.chance(0.5)
-                else ("with", ("hat", "beard", "bag", "umbrella", "coat", "dog"))
-            )
-            return replace(phrase, modifier=PrepositionalPhrase(origin[0], self.simple(frozenset(origin[1]))))
+            preposition, nouns = ORIGINS if self.chance(0.5) else BELONGINGS
+            return replace(phrase, modifier=PrepositionalPhrase(preposition, self.simple(frozenset(nouns.split()))))
         if kind > 0.95 and depth > 0:
             partner = self.noun_phrase(phrase.noun.classes & classes, 0, plain=plain)
             return replace(phrase, conjunct=replace(partner, conjunct=None, modifier=None))
@@ -381,11 +305,6 @@ def _frames_for(subject: NounPhrase, frames: tuple[str, ...]) -> list[str]:
 def _inside(clause: Clause) -> Clause:
     """Removes the free phrases at the end of a relative clause, which would seem to belong to the main clause."""
     return replace(clause, time=None, time_fronted=False, manner=None, place=None)
-
-
-def _is_light(phrase: NounPhrase) -> bool:
-    """Returns whether a phrase is short enough to stand between a verb and its particle."""
-    return phrase.relative is None and phrase.modifier is None and phrase.conjunct is None
 
 
 def _is_action(verb: Verb | None) -> bool:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 from preprocess.corpora import CorpusError
 from preprocess.programs import coffeescript, for2lam
-from preprocess.programs.javascript import NodeError, default_modules
+from preprocess.programs.javascript import JavaScriptCompiler, NodeError, default_modules
 from preprocess.programs.splits import SPLITS, write_splits
 
 
@@ -65,12 +66,8 @@ def main(arguments: list[str] | None = None) -> int:
             splits = for2lam.data_set(options.setting, sizes, options.seed, options.workers, options.data)
             suffixes = for2lam.SUFFIXES
         else:
-            if options.toy:
-                splits = coffeescript.data_set(options.setting, sizes, options.seed, None, options.workers)
-            else:
-                splits = coffeescript.compiled_data_set(
-                    options.setting, sizes, options.seed, options.workers, options.node_modules
-                )
+            with nullcontext() if options.toy else JavaScriptCompiler(options.node_modules) as compiler:
+                splits = coffeescript.data_set(options.setting, sizes, options.seed, compiler, options.workers)
             suffixes = coffeescript.SUFFIXES
     except (CorpusError, NodeError) as error:
         print(f"{options.command}: {error}", file=sys.stderr)

@@ -12,7 +12,6 @@ import string
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 from preprocess.programs.coffee_language import INDENT, LAYOUT, OUTDENT, TERMINATOR, coffee_text, read_coffee
 from preprocess.programs.javascript import JavaScriptCompiler, is_easy, translate_easy
@@ -185,11 +184,3 @@ def data_set(
         return fill(sizes, translated(drawn, compiler))
     finally:
         drawn.close()
-
-
-def compiled_data_set(
-    name: str, sizes: Mapping[str, int], seed: int, workers: int, folder: Path
-) -> dict[str, list[Program]]:
-    """Returns the programs of all splits like ``data_set``, with the compiler of ``folder``."""
-    with JavaScriptCompiler(folder) as compiler:
-        return data_set(name, sizes, seed, compiler, workers)

@@ -6,8 +6,8 @@ import pytest
 
 from preprocess import toy_corpus
 from preprocess.corpora import PrepareOptions
-from preprocess.official import segments, tagged_lines
-from preprocess.prepare import LOADERS, load, main
+from preprocess.prepare import LOADERS, main
+from preprocess.translation import load_iwslt14, segments, tagged_lines
 
 DIRECTIONS = {
     "multi30k": ("en", "de"), "iwslt14": ("de", "en"), "iwslt14_en_fr": ("en", "fr"), "iwslt13": ("fr", "en"),
@@ -108,9 +108,9 @@ def test_archives_are_extracted_once(tmp_path):
     data = tmp_path / "data"
     toy_corpus.main(["iwslt14", "--output", str(data)])
     options = PrepareOptions(tmp_path / "official")
-    load("iwslt14", data, ("de", "en"), options)
+    load_iwslt14(data, ("de", "en"), options)
     times = [path.stat().st_ctime_ns for path in (tmp_path / "official").rglob("*")]
-    load("iwslt14", data, ("de", "en"), options)
+    load_iwslt14(data, ("de", "en"), options)
     assert times == [path.stat().st_ctime_ns for path in (tmp_path / "official").rglob("*")]
 
 

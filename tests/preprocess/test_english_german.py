@@ -17,12 +17,11 @@ from preprocess.english_german.derivation import (
     Clause,
     NounPhrase,
     PrepositionalPhrase,
-    Pronoun,
     Relative,
     Sentence,
     Subordinate,
 )
-from preprocess.english_german.english_forms import progressive_form, third_person
+from preprocess.english_german.english import progressive_form, third_person
 from preprocess.english_german.lexicon import adjectives, nouns, regular_plural
 from preprocess.english_german.sampler import Sampler
 from preprocess.english_german.verbs import TABLES, regular_past, verbs
@@ -160,7 +159,7 @@ SENTENCES = {
     ),
     "that-clause": (
         Clause(
-            NounPhrase(pronoun=Pronoun("I")),
+            NounPhrase(pronoun="I"),
             verb("know", "that"),
             "present",
             complement=Clause(the("dog"), SEE, "can", object=the("bird", plural=True)),
@@ -185,7 +184,7 @@ SENTENCES = {
     ),
     "yes-no question": (
         Clause(
-            NounPhrase(pronoun=Pronoun("you")),
+            NounPhrase(pronoun="you"),
             verb("eat", "transitive"),
             "present",
             object=the("apple", determiner="a"),

@@ -8,8 +8,7 @@ import pytest
 from fairseq.data import Dictionary
 
 from preprocess import toy_corpus
-from preprocess.glue import load, main
-from preprocess.glue_formats import TASKS
+from preprocess.glue import TASKS, load, main
 from tests.nn.pretrained import library, save_albert
 from tree_fairseq.classification.examples import read_examples
 

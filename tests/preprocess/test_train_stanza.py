@@ -9,12 +9,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
 
 from preprocess.english_german.__main__ import pairs
 from preprocess.train_stanza import (
     PythonEvaluator,
-    brackets,
     conllu,
     cooccurrences,
     evaluate,
@@ -23,29 +21,11 @@ from preprocess.train_stanza import (
     vectors,
     write_vectors,
 )
-from tests.strategies import trees
 from tree_fairseq.trees.bracket import read_tree
 
 BUNDLED = Path(__file__).resolve().parents[2] / "examples/quickstart/stanza-en"
 MODELS = ("constituency.pt", "tagger.pt", "pretrain.pt")
 GOLD = read_tree("(ROOT (S (NP (DT the) (NN dog)) (VP (VBZ barks))))")
-
-
-def slow_brackets(tree, start=0):
-    """(label, start, end) straight from the definition, recursively."""
-    if tree.is_leaf or tree.is_preterminal:
-        return []
-    found = [] if tree.label == "ROOT" else [(tree.label, start, start + len(tree.leaves()))]
-    for child in tree.children:
-        found += slow_brackets(child, start)
-        start += len(child.leaves())
-    return found
-
-
-@settings(deadline=None, max_examples=50)
-@given(trees())
-def test_brackets_are_those_of_the_definition(tree):
-    assert sorted(brackets(tree).elements()) == sorted(slow_brackets(tree))
 
 
 def test_score_counts_labels_and_spans():
@@ -54,7 +34,7 @@ def test_score_counts_labels_and_spans():
     # S is right, NP and VP span something else: one of three on either side.
     assert score([(GOLD, other)]) == pytest.approx(1 / 3)
     assert score([(GOLD, GOLD), (GOLD, other)]) == pytest.approx(2 / 3)
-    assert score([(GOLD, read_tree("(ROOT (X a) (X b) (X c))"))]) == 0.0
+    assert score([(GOLD, read_tree("(ROOT (X the) (X dog) (X barks))"))]) == 0.0
 
 
 def test_evaluator_has_what_stanza_reads():
