@@ -33,9 +33,8 @@ from preprocess.command import prepare_data_set, run_command
 from preprocess.corpora import CorpusError, clean_line
 from preprocess.logical_forms import Example, Splits, hold_out, raw_lines, report_duplicates, shorten, write_splits
 from tree_fairseq.errors import InputError, SymbolTreeError
-from tree_fairseq.tree_insertion.oracles import CentralityOracle, ExactOracle
+from tree_fairseq.tree_insertion.oracles import CentralityOracle, ExactOracle, step_count
 from tree_fairseq.tree_insertion.target import TargetTree
-from tree_fairseq.tree_insertion.trajectories import step_count
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Tree
 

@@ -48,9 +48,8 @@ def classes() -> str:
 def insertion() -> str:
     """All steps in which the exact oracle builds a logical form of Overnight."""
     from tree_fairseq.drawing.insertion_steps import InsertionStep, trace_to_svg
-    from tree_fairseq.tree_insertion.oracles import ExactOracle
+    from tree_fairseq.tree_insertion.oracles import ExactOracle, trajectories
     from tree_fairseq.tree_insertion.target import TargetTree
-    from tree_fairseq.tree_insertion.trajectories import trajectories
     from tree_fairseq.trees.notations import notation_named
 
     target = TargetTree.of(notation_named("bracket").read(FORM))

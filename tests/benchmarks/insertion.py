@@ -16,8 +16,7 @@ from tests.benchmarks.measuring import Settings, Timing, side_by_side
 from tests.benchmarks.naive_insertion import GrownTree, grow
 from tests.benchmarks.reporting import TIME_HEADINGS, Report, milliseconds, time_cells
 from tree_fairseq.support.python_versions import zip_equal
-from tree_fairseq.tree_insertion.dictionary import LabelWords
-from tree_fairseq.tree_insertion.preprocessing import EncodedTree, TrajectorySampler
+from tree_fairseq.tree_insertion.store import EncodedTree, TrajectorySampler
 from tree_fairseq.trees.notations import notation_named
 
 SIZE, UPDATES = Size(layers=2, width=64, heads=4), 1_500
@@ -214,11 +213,11 @@ def time_steps(decoders: dict[str, Decoder], repeats: int) -> dict[str, Timing]:
 
 def time_oracles(path: Path, repeats: int) -> tuple[dict[str, Timing], int, int]:
     """Times the samplers of trajectories on all different trees of a file; also returns how many trees and lines."""
-    words, notation = LabelWords(), notation_named("bracket")
-    lines = [EncodedTree.of(notation.read(line), words) for line in path.read_text(encoding="utf-8").splitlines()]
+    notation = notation_named("bracket")
+    lines = [EncodedTree.of(notation.read(line)) for line in path.read_text(encoding="utf-8").splitlines()]
     trees = list(dict.fromkeys(lines))
     works = {
-        kind: lambda made=TrajectorySampler(words, names, WAYS, seed=1): [made.item(tree) for tree in trees]
+        kind: lambda made=TrajectorySampler(names, WAYS): [made.item(tree) for tree in trees]
         for kind, names in ORACLES.items()
     }
     return side_by_side(works, repeats), len(trees), len(lines)

@@ -139,9 +139,9 @@ def test_there_are_tables_of_flags():
         (r"`--tree-subwords bpe\|syllables`", "--tree-subwords does not take syllables"),
         ("`--tree-parser stanza`, `two words`", None),
         ("`--no-such-flag N`", "--no-such-flag does not exist"),
-        ("`--count-nodes N`", "--count-nodes does not take N"),
+        ("`--cpu-autocast N`", "--cpu-autocast does not take N"),
         ("`--treeformer-height tall`", "--treeformer-height does not take tall"),
-        ("`--tree-batch-size 10`, `--count-nodes`", None),
+        ("`--tree-batch-size 10`, `--cpu-autocast`", None),
     ],
 )
 def test_wrong_flags_are_found(row, problem):

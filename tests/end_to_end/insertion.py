@@ -19,10 +19,7 @@ PARSED, TREE_ENCODER = ("--tree-parser", "right-branching"), ("--insertion-encod
 # Flags of preprocessing and of training.
 TREES = {
     "numbered": ((), ("--eval-accuracy", "--best-checkpoint-metric", "accuracy", "--maximize-best-checkpoint-metric")),
-    "plain labels, exact": (
-        ("--numbered-labels", "no"),
-        ("--insertion-oracle", "exact", "--target-distribution", "optimal"),
-    ),
+    "exact": ((), ("--insertion-oracle", "exact", "--target-distribution", "optimal")),
     "parsed source": (PARSED, TREE_ENCODER),
     "absolute positions": ((), ("--absolute-positions", "--max-target-positions", 40)),
 }
@@ -30,7 +27,7 @@ BASELINES = {
     "left to right": ((), ("--arch", "insertion_left_to_right_tiny", *CROSS_ENTROPY)),
     "left to right, tree": (PARSED, ("--arch", "insertion_left_to_right_tiny", *TREE_ENCODER, *CROSS_ENTROPY)),
     "binary": ((), SEQUENCES),
-    "uniform, plain labels": (("--numbered-labels", "no"), (*SEQUENCES, "--sequence-supervision", "uniform")),
+    "uniform": ((), (*SEQUENCES, "--target-distribution", "uniform")),
     "tree gru": ((), ("--arch", "tree_gru_tiny", *CROSS_ENTROPY)),
 }
 KINDS = {**TREES, **BASELINES}

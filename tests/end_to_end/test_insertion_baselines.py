@@ -80,9 +80,3 @@ def test_sequences_that_are_no_trees_are_invalid(system, tmp_path):
     metrics = json.loads((tmp_path / "score.json").read_text())["metrics"]
     assert metrics["validity"] == 1 - sum("invalid" in marks for _, marks in said.values()) / 16
     assert metrics["steps"] == sum(steps for steps, _ in said.values()) / 16
-
-
-@pytest.mark.parametrize("system", ["binary"], indirect=True)
-def test_limits(system):
-    output = generate(system, "--max-nodes", 1, "--max-insertion-steps", 2)
-    assert len(hypotheses(output)) == 16 and "are partial (--max-nodes 1)" in output

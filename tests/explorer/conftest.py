@@ -77,8 +77,7 @@ def symbol_system(symbol_data):
 @pytest.fixture(scope="session")
 def insertion_system(insertion_data):
     """A transformer that inserts nodes."""
-    flags = "--max-insertion-steps", 4, "--max-nodes", 12
-    return System(untrained(insertion_data, "tree_insertion", "tree_insertion_transformer_tiny", *flags))
+    return System(untrained(insertion_data, "tree_insertion", "tree_insertion_transformer_tiny"))
 
 
 @pytest.fixture(scope="session")

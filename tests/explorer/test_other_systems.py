@@ -37,7 +37,7 @@ KINDS = {
         ("sequence", set()),
     ),
     "insertions into a sequence": (
-        ("insertion_data", "tree_insertion", "sequence_insertion_transformer_tiny", "--max-insertion-steps", 3),
+        ("insertion_data", "tree_insertion", "sequence_insertion_transformer_tiny"),
         ("sequence", set()),
     ),
     "a Tree-LSTM that classifies": (

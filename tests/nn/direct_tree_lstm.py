@@ -63,7 +63,7 @@ def direct_child(
 ) -> tuple[Tensor, Tensor]:
     """(h, c) of the child on a branch of a node with (h, c, e), by torch's own cell."""
     h, c, e = state
-    inputs = torch.cat([embedded, e] if lstm.feeds_attention else [embedded])
+    inputs = torch.cat([embedded, e])
     # Ours has the symbol, the state and e side by side.
     symbol, recurrent, fed = lstm.cells.weight[branch].tensor_split([len(embedded), len(embedded) + len(h)], dim=1)
     h, c = torch.lstm_cell(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.strategies import deep_tree, forests, plain_trees
 from tree_fairseq.data_bin.tree_store import StoredTree, TreeBlock, TreeStore, TreeStoreWriter, build_label_dictionary
-from tree_fairseq.tasks.reduced_trees import ReducedTrees, TreeReader, kept_counts
+from tree_fairseq.tasks.reduced_trees import ReducedTrees, TreeReader
 from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.spans import TreeSpans, encode
 from tree_fairseq.trees.subwords import split_words
@@ -120,24 +120,15 @@ def with_labels(read: TreeReader, spans: TreeSpans) -> np.ndarray:
 
 @settings(max_examples=25, deadline=None)
 @given(lines=st.lists(forests(plain_trees()), max_size=6))
-def test_counts_agree_with_the_trees_of_a_store(tmp_path_factory, lines):
+def test_stored_trees_are_reduced(tmp_path_factory, lines):
     read = reader()
     trees = store(tmp_path_factory.mktemp("store"), read, lines)
     reduced = ReducedTrees(trees, read)
     assert len(reduced) == len(lines)
-    assert kept_counts(trees).tolist() == [len(twin(forest, False)) for forest in lines]
     for item, forest in zip((reduced[index] for index in range(len(reduced))), lines):
         assert list(zip(item.label, item.start, item.end, item.depth)) == [
             (read.labels.index(label), *span) for label, *span in twin(forest, False)
         ]
-
-
-def test_nodes_are_counted_across_blocks(tmp_path, monkeypatch):
-    monkeypatch.setattr("tree_fairseq.data_bin.index_files.LINES_AT_A_TIME", 2)
-    lines = [
-        read_forest(line) for line in ("(S (NN a) (NN b))", "", "(NN a)", "(S (NP (NN a) (NN b)) (VBZ c))", "(NN b)")
-    ]
-    assert kept_counts(store(tmp_path, reader(), lines)).tolist() == [1, 0, 0, 2, 0]
 
 
 def test_an_empty_line_has_no_nodes():

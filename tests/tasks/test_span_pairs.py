@@ -91,19 +91,6 @@ def test_order_and_batches_equal_those_of_fairseq(data_bin):
     assert kept[0][1] == kept[1][1] != []
 
 
-def test_nodes_count_as_tokens_if_requested(data_bin):
-    task, dataset = load(data_bin, "train", count_nodes=True)
-    stock = stock_dataset(data_bin, "train")
-    for index, tree in enumerate(TRAIN):
-        nodes = len(task.source_side.read_tree.from_spans(encode(read_forest(tree))))
-        assert dataset.num_tokens(index) == max(stock.num_tokens(index), stock.src_sizes[index] + nodes)
-    with data_utils.numpy_seed(1):
-        indices = dataset.ordered_indices()
-    counted = [dataset.num_tokens_vec(batch).max() * len(batch) for batch in dataset.batch_by_size(indices, 100)]
-    assert max(counted) <= 100
-    assert len(counted) > len(stock.batch_by_size(indices, 100))
-
-
 def test_a_test_set_keeps_its_last_batch(data_bin):
     """fairseq 0.12.3 drops a last batch that is not a multiple of --required-batch-size-multiple, 8 by default."""
     for split, is_kept in (("valid", True), ("train", fairseq.__version__ == "0.12.2")):
@@ -161,9 +148,8 @@ def test_parts_of_a_split_are_joined_and_the_first_is_upsampled(two_folders, tmp
     added = [pair.tree for pair in make_pairs(16, 50)]
     task, dataset = load(tmp_path / "more", "valid", combine=True, upsample_primary=3)
     assert_trees_belong(task, dataset, added * 3 + added)
-    task, dataset = load(tmp_path / "more", "valid", combine=True, count_nodes=True)
+    task, dataset = load(tmp_path / "more", "valid", combine=True)
     assert_trees_belong(task, dataset, added * 2)
-    assert dataset.node_counts.tolist() == [len(dataset.trees[index]) for index in range(32)]
 
 
 def test_the_direction_may_be_reversed(corpus, tmp_path):

@@ -182,11 +182,7 @@ CASES = [
     *_cases(
         "insertion",
         "sequence_insertion_transformer_tiny",
-        {
-            "": (),
-            "uniform": ("--sequence-supervision", "uniform"),
-            "three partial sequences": ("--partial-states", "3"),
-        },
+        {"": (), "uniform": ("--target-distribution", "uniform"), "three partial sequences": ("--partial-states", "3")},
         ("--criterion", "slot_kl_divergence"),
     ),
     *_cases("insertion", "insertion_left_to_right_tiny", {"": ()}),

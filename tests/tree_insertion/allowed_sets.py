@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tree_fairseq.support.python_versions import zip_equal
-from tree_fairseq.tree_insertion.oracles import CentralityOracle, ExactOracle
+from tree_fairseq.tree_insertion.oracles import CentralityOracle, ExactOracle, Trajectory, trajectories
 from tree_fairseq.tree_insertion.target import (
     ANCESTOR,
     DESCENDANT,
@@ -21,7 +21,6 @@ from tree_fairseq.tree_insertion.target import (
     Region,
     TargetTree,
 )
-from tree_fairseq.tree_insertion.trajectories import Trajectory, trajectories
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,9 @@ from torch import Tensor
 
 from tests.tree_insertion.allowed_sets import trajectory
 from tree_fairseq.tree_insertion.dataset import TargetDistribution, collate_partial_trees, collate_slots
-from tree_fairseq.tree_insertion.dictionary import InsertionDictionary, LabelWords
-from tree_fairseq.tree_insertion.oracles import CentralityOracle
+from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
+from tree_fairseq.tree_insertion.oracles import CentralityOracle, PartialTree
 from tree_fairseq.tree_insertion.target import KINDS, ROOT_LABEL, TargetTree
-from tree_fairseq.tree_insertion.trajectories import PartialTree
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Tree
 
@@ -21,7 +20,7 @@ def label_dictionary(*labels: str) -> InsertionDictionary:
     dictionary = Dictionary()
     for label in (ROOT_LABEL, *labels):
         dictionary.add_symbol(label)
-    return InsertionDictionary(dictionary, LabelWords(numbered=False), notation_named("bracket"))
+    return InsertionDictionary(dictionary, notation_named("bracket"))
 
 
 DICTIONARY = label_dictionary("a", "b", "c", "d", "e")

@@ -28,10 +28,9 @@ from tree_fairseq.tree_insertion.dataset import (
     collate_partial_trees,
     spread,
 )
-from tree_fairseq.tree_insertion.folder import InsertionStore
-from tree_fairseq.tree_insertion.preprocessing import EncodedTree, TrajectorySampler, write_stores
+from tree_fairseq.tree_insertion.oracles import PartialTree
+from tree_fairseq.tree_insertion.store import EncodedTree, InsertionStore, TrajectorySampler, write_stores
 from tree_fairseq.tree_insertion.target import KINDS
-from tree_fairseq.tree_insertion.trajectories import PartialTree
 from tree_fairseq.trees.notations import notation_named
 
 LINES = ("( f ( g a b ) c )", "( g a )", "x", "( f ( f ( g a b c ) d ) ( g a b ) x )")
@@ -45,13 +44,13 @@ def dictionary():
 
 
 @pytest.fixture(scope="module")
-def stored(tmp_path_factory, dictionary):
-    return stored_in(tmp_path_factory.mktemp("store") / "all", dictionary, ("centrality",), TRAJECTORIES)
+def stored(tmp_path_factory):
+    return stored_in(tmp_path_factory.mktemp("store") / "all", ("centrality",), TRAJECTORIES)
 
 
-def stored_in(prefix, dictionary, oracles: tuple[str, ...], count: int) -> InsertionStore:
-    trees = [EncodedTree.of(tree, dictionary.words) for tree in TREES]
-    write_stores({prefix: trees}, TrajectorySampler(dictionary.words, oracles, count, seed=1), ProcessPool())
+def stored_in(prefix, oracles: tuple[str, ...], count: int) -> InsertionStore:
+    trees = [EncodedTree.of(tree) for tree in TREES]
+    write_stores({prefix: trees}, TrajectorySampler(oracles, count), ProcessPool())
     return InsertionStore(prefix)
 
 

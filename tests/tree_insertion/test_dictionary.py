@@ -14,10 +14,12 @@ from tree_fairseq.errors import DictionaryMismatchError, ReservedMarkError, Symb
 from tree_fairseq.tree_insertion.dictionary import (
     RESERVED,
     InsertionDictionary,
-    LabelWords,
     SequenceDictionary,
     build_insertion_dictionary,
+    label_of,
     require_labels,
+    tree_of_words,
+    words_of,
 )
 from tree_fairseq.tree_insertion.target import ROOT_LABEL, TargetTree
 from tree_fairseq.trees.notations import notation_named
@@ -31,15 +33,14 @@ def parents_of(tree: Tree) -> np.ndarray:
     return np.array(TargetTree.of(tree).parents)
 
 
-def dictionary_of(*trees: Tree, numbered: bool = True) -> InsertionDictionary:
-    words = LabelWords(numbered)
-    counts = {word: 1 for tree in trees for word in words.encode(tree)}
+def dictionary_of(*trees: Tree) -> InsertionDictionary:
+    counts = {word: 1 for tree in trees for word in words_of(tree)}
     plain = build_insertion_dictionary(counts, len(trees), threshold=-1, nwords=-1, padding_factor=8)
-    return InsertionDictionary(plain, words, BRACKET)
+    return InsertionDictionary(plain, BRACKET)
 
 
 def ids_of(tree: Tree, dictionary: InsertionDictionary) -> np.ndarray:
-    return np.array([dictionary.root, *map(dictionary.index, dictionary.words.encode(tree))])
+    return np.array([dictionary.root, *map(dictionary.index, words_of(tree))])
 
 
 def without_numbers(tree: Tree) -> bool:
@@ -47,22 +48,20 @@ def without_numbers(tree: Tree) -> bool:
     return not any("::" in node.label for node in tree.preorder())
 
 
-@given(any_trees().filter(without_numbers), st.booleans())
-def test_words_and_parents_are_the_tree(tree, numbered):
-    words = LabelWords(numbered)
-    encoded = words.encode(tree)
-    assert all(len(word.split()) == 1 and word.split()[0] == word for word in encoded)
-    assert all(("::" in word) == numbered for word in encoded)
-    assert words.decode(encoded, (parents_of(tree)[1:] - 1).tolist()) == tree
+@given(any_trees().filter(without_numbers))
+def test_words_and_parents_are_the_tree(tree):
+    encoded = words_of(tree)
+    assert all(word.split() == [word] and "::" in word for word in encoded)
+    assert tree_of_words(encoded, (parents_of(tree)[1:] - 1).tolist()) == tree
 
 
-@given(symbol_trees(), st.booleans(), st.randoms(use_true_random=False))
-def test_labels_are_numbered_again_as_those_of_targets(tree, numbered, random):
-    dictionary, parents = dictionary_of(tree, numbered=numbered), parents_of(tree)
+@given(symbol_trees(), st.randoms(use_true_random=False))
+def test_labels_are_numbered_again_as_those_of_targets(tree, random):
+    dictionary, parents = dictionary_of(tree), parents_of(tree)
     target = dictionary.sequence(ids_of(tree, dictionary), parents)
     by_label: dict[str, list[str]] = {}
-    for word in dictionary.words.encode(tree):
-        by_label.setdefault(dictionary.words.label(word), []).append(word)
+    for word in words_of(tree):
+        by_label.setdefault(label_of(word), []).append(word)
     for words in by_label.values():
         random.shuffle(words)
     shuffled = [by_label[node.label].pop() for node in tree.preorder()]
@@ -81,29 +80,19 @@ def test_a_number_that_is_missing_is_unknown():
 def test_numbers_count_the_nodes_of_a_label_in_preorder(tree):
     labels = [node.label for node in tree.preorder()]
     expected = [f"{label}::{labels[: place + 1].count(label)}" for place, label in enumerate(labels)]
-    assert LabelWords().encode(tree) == expected
-    assert LabelWords(numbered=False).encode(tree) == labels
+    assert words_of(tree) == expected
     assert len(set(expected)) == len(expected)
 
 
-@pytest.mark.parametrize("label", sorted(RESERVED))
-@pytest.mark.parametrize("numbered", [True, False])
-def test_reserved_labels_are_refused(label, numbered):
+@pytest.mark.parametrize("label", [*sorted(RESERVED), "std::3"])
+def test_reserved_labels_are_refused(label):
     with pytest.raises(ReservedMarkError, match=label):
-        LabelWords(numbered).encode(Tree("f", [Tree(label)]))
+        words_of(Tree("f", [Tree(label)]))
 
 
-def test_a_label_with_the_mark_is_refused_where_it_means_something():
-    tree = Tree("f", [Tree("std::3")])
-    with pytest.raises(ReservedMarkError, match="--numbered-labels no"):
-        LabelWords().encode(tree)
-    words = LabelWords(numbered=False)
-    assert words.decode(words.encode(tree), [-1, 0]) == tree
-
-
-@given(symbol_trees(), symbol_trees(), st.booleans())
-def test_sequences_are_the_trees(tree, other, numbered):
-    dictionary = dictionary_of(tree, other, numbered=numbered)
+@given(symbol_trees(), symbol_trees())
+def test_sequences_are_the_trees(tree, other):
+    dictionary = dictionary_of(tree, other)
     sequence = dictionary.sequence(ids_of(tree, dictionary), parents_of(tree))
     assert dictionary.tree(sequence) == tree
     ends = [dictionary.pad(), dictionary.eos()]
@@ -111,17 +100,13 @@ def test_sequences_are_the_trees(tree, other, numbered):
     assert dictionary.string(torch.stack([sequence, sequence])) == "\n".join(2 * [BRACKET.write(tree)])
     brackets = dictionary.open, dictionary.close
     expected = {dictionary.open: "(", dictionary.close: ")"}
-    words = iter(dictionary.words.encode(tree))
+    words = iter(words_of(tree))
     # The brackets' ids stand where the notation has brackets, and labels in preorder between them.
     assert [expected.get(index) or next(words) for index in sequence.tolist()] == [
         dictionary[index] for index in sequence.tolist()
     ]
     assert (
-        BRACKET.read(
-            " ".join(
-                dictionary.words.label(dictionary[i]) if i not in brackets else expected[i] for i in sequence.tolist()
-            )
-        )
+        BRACKET.read(" ".join(label_of(dictionary[i]) if i not in brackets else expected[i] for i in sequence.tolist()))
         == tree
     )
 
@@ -157,24 +142,18 @@ def test_the_dictionary_has_the_root_first_and_then_what_is_frequent():
     )
     assert dictionary.symbols[dictionary.nspecial : dictionary.nspecial + 3] == [ROOT_LABEL, "b::1", "a::1"]
     assert len(dictionary) == 8 and dictionary.count[dictionary.nspecial] == 3
-    labels = InsertionDictionary(dictionary, LabelWords(), BRACKET)
+    labels = InsertionDictionary(dictionary, BRACKET)
     assert [labels[index] for index in labels.label_ids] == ["b::1", "a::1"]
     assert labels.open == 8 and labels.close == 9 and labels.keep == labels.eos()
 
 
 def test_a_dictionary_of_something_else_is_refused():
-    numbered, plain = dictionary_of(Tree("f")), dictionary_of(Tree("f"), numbered=False)
-    require_labels(numbered, LabelWords(), "here")
-    require_labels(plain, LabelWords(numbered=False), "here")
-    with pytest.raises(DictionaryMismatchError, match="here was made with --numbered-labels yes, this is no"):
-        require_labels(numbered, LabelWords(numbered=False), "here")
-    with pytest.raises(DictionaryMismatchError, match="here was made with --numbered-labels no, this is yes"):
-        require_labels(plain, LabelWords(), "here")
+    require_labels(dictionary_of(Tree("f")), "here")
     other = Dictionary()
     other.add_symbol("f::1")
     for strange in (Dictionary(), other):
         with pytest.raises(DictionaryMismatchError, match="does not begin with @R@"):
-            require_labels(strange, LabelWords(), "here")
+            require_labels(strange, "here")
 
 
 LABELS = dictionary_of(notation_named("bracket").read("( f ( g a b ) c )"))

@@ -14,7 +14,7 @@ from tests.strategies import symbol_trees
 from tests.tree_insertion.allowed_sets import allowed_sets, distance_sums, keys_of, ranks_of, steps_of, trajectory
 from tests.tree_insertion.partial_trees import insert, slot_mask
 from tree_fairseq.support.python_versions import zip_equal
-from tree_fairseq.tree_insertion.oracles import CentralityOracle, ExactOracle
+from tree_fairseq.tree_insertion.oracles import CentralityOracle, ExactOracle, Trajectory, step_count, trajectories
 from tree_fairseq.tree_insertion.target import (
     ANCESTOR,
     DESCENDANT,
@@ -24,7 +24,6 @@ from tree_fairseq.tree_insertion.target import (
     ROOT_LABEL,
     TargetTree,
 )
-from tree_fairseq.tree_insertion.trajectories import Trajectory, step_count, trajectories
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Tree
 

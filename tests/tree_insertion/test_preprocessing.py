@@ -18,9 +18,10 @@ from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.token_files import load_dictionary, token_words
 from tree_fairseq.errors import DataFolderError, DictionaryMismatchError, DiskFullError, InputError
 from tree_fairseq.support import files
-from tree_fairseq.tree_insertion.dictionary import LabelWords
-from tree_fairseq.tree_insertion.folder import InsertionRecord, InsertionStore
+from tree_fairseq.tree_insertion.dictionary import words_of
+from tree_fairseq.tree_insertion.folder import InsertionRecord
 from tree_fairseq.tree_insertion.oracles import ExactOracle
+from tree_fairseq.tree_insertion.store import InsertionStore
 from tree_fairseq.tree_insertion.target import ROOT_LABEL, TargetTree
 from tree_fairseq.trees.notations import notation_named
 
@@ -67,7 +68,7 @@ def test_labels_and_parents_are_the_trees(corpus, folder, tmp_path):
         lines = lines_of(corpus, split)
         assert exported(folder, split, tmp_path / split) == lines
         words = list(token_words(folder / f"{split}.nl-lf.lf", load_dictionary(folder, "lf")))
-        assert words == [LabelWords().encode(notation_named("bracket").read(line)) for line in lines]
+        assert words == [words_of(notation_named("bracket").read(line)) for line in lines]
         store = InsertionStore(folder / f"{split}.nl-lf.lf.insertion")
         for index, line in enumerate(lines):
             target = TargetTree.of(notation_named("bracket").read(line))
@@ -86,13 +87,8 @@ def test_the_dictionary_begins_with_the_root(folder):
 
 def test_the_record_says_how_it_was_made(corpus, folder):
     record = Manifest.load(folder).section(InsertionRecord)
-    assert (record.lang, record.notation, record.numbered, record.oracles) == (
-        "lf",
-        "bracket",
-        True,
-        ["centrality", "exact"],
-    )
-    assert (record.trajectories, record.seed, record.trajectory_count, record.first_of("exact")) == (5, 1, 10, 5)
+    assert (record.lang, record.notation, record.oracles) == ("lf", "bracket", ["centrality", "exact"])
+    assert (record.trajectories, record.trajectory_count, record.first_of("exact")) == (5, 10, 5)
     train = record.splits["train"]
     trees = [TargetTree.of(notation_named("bracket").read(line)) for line in lines_of(corpus, "train")]
     assert (train.lines, train.distinct) == (60, len(set(lines_of(corpus, "train")))) and train.unknown == 0
@@ -105,14 +101,12 @@ def test_workers_change_nothing(corpus, folder, tmp_path):
 
 
 @pytest.mark.parametrize("oracle, count", [("centrality", 1), ("exact", 2)])
-def test_fewer_trajectories_and_labels_without_numbers(corpus, tmp_path, oracle, count):
-    options = ("--insertion-oracle", oracle, "--trajectories", count, "--numbered-labels", "no", "--trajectory-seed", 7)
-    data = preprocess(corpus, tmp_path / "bin", *options)
+def test_fewer_trajectories(corpus, tmp_path, oracle, count):
+    data = preprocess(corpus, tmp_path / "bin", "--insertion-oracle", oracle, "--trajectories", count)
     record = Manifest.load(data).section(InsertionRecord)
-    assert (record.oracles, record.trajectory_count, record.numbered, record.seed) == ([oracle], count, False, 7)
+    assert (record.oracles, record.trajectory_count) == ([oracle], count)
     assert check_folder(data) == []
     assert exported(data, "valid", tmp_path / "valid") == lines_of(corpus, "valid")
-    assert not any("::" in symbol for symbol in load_dictionary(data, "lf").symbols)
 
 
 def test_other_notations(tmp_path):
@@ -139,8 +133,6 @@ def test_a_split_can_be_added_later_and_made_again(corpus, folder, tmp_path):
     assert contents(data) == contents(folder)
     with pytest.raises(DataFolderError, match="trajectories: 5 and 2"):
         preprocess(corpus, data, *dictionaries, "--trajectories", 2, splits=("test",))
-    with pytest.raises(DictionaryMismatchError, match="--numbered-labels yes, this is no"):
-        preprocess(corpus, tmp_path / "other", *dictionaries, "--numbered-labels", "no", splits=("test",))
 
 
 def test_text_written_over_a_split_takes_its_trajectories_away(corpus, tmp_path):
@@ -237,5 +229,5 @@ def test_arguments_that_do_not_go_together(corpus, tmp_path, arguments, message)
 
 
 def test_flags_of_insertions_need_the_task(corpus, tmp_path):
-    with pytest.raises(InputError, match="--numbered-labels goes with --task tree_insertion only"):
-        run("preprocess", *LANGUAGES, "--destdir", tmp_path / "bin", "--numbered-labels", "no")
+    with pytest.raises(InputError, match="--insertion-oracle goes with --task tree_insertion only"):
+        run("preprocess", *LANGUAGES, "--destdir", tmp_path / "bin", "--insertion-oracle", "both")

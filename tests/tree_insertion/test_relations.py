@@ -9,20 +9,9 @@ from hypothesis import given, settings
 from tests.tree_insertion.partial_trees import PAD, batches, path_to_root, random_batch, rows, shapes_of, siblings
 from tree_fairseq.nn.shared_memory import PackedRows
 from tree_fairseq.support.python_versions import zip_equal
-from tree_fairseq.tree_insertion import relations as relations_module
-from tree_fairseq.tree_insertion.relations import (
-    ACROSS,
-    CHILD,
-    CHILD_OF,
-    DOWN,
-    NOTHING,
-    STEPS,
-    UP,
-    TreeRelationAttention,
-    TreeRelations,
-    pair_relations,
-    without_child_relations,
-)
+from tree_fairseq.tree_insertion import tree_shapes
+from tree_fairseq.tree_insertion.decoder import TreeRelationAttention, TreeRelations, without_child_relations
+from tree_fairseq.tree_insertion.tree_shapes import ACROSS, CHILD, CHILD_OF, DOWN, NOTHING, STEPS, UP, pair_relations
 
 
 @settings(max_examples=40, deadline=None)
@@ -91,7 +80,7 @@ def check(batch, child_relations: bool) -> None:
 def test_blocks_of_pairs_make_no_difference(pairs_at_once, monkeypatch):
     batch = random_batch(7, [12, 1, 9])
     whole = relations_of(batch)
-    monkeypatch.setattr(relations_module, "_PAIRS_AT_ONCE", pairs_at_once)
+    monkeypatch.setattr(tree_shapes, "_PAIRS_AT_ONCE", pairs_at_once)
     assert relations_of(batch).equal(whole)
 
 

@@ -177,7 +177,7 @@ def test_a_scorer_ranks_whole_trees():
             expected = own[tuple(hypothesis["tokens"].tolist())]
             is_scored = hypothesis["is_complete"] and scorer.reads(hypothesis["tokens"])
             if is_scored:
-                expected = scorer.log_prob(sentence, hypothesis["tokens"])
+                expected = scorer.log_prob(sentence, DICTIONARY.renumbered(hypothesis["tokens"]))
             assert hypothesis["score"] == pytest.approx(expected)
             order.append((is_scored, hypothesis["score"]))
             scored += is_scored

@@ -99,7 +99,7 @@ def test_limits_are_counted_and_logged(caplog):
     complete = sum(hypothesis["is_complete"] for hypothesis in found)
     assert complete + sum(generator.counts[name] for name in ("nodes", "steps", "roots")) == len(SOURCES)
     assert all(len(hypothesis["labels"]) <= 21 and hypothesis["steps"] <= 4 for hypothesis in found)
-    assert "--max-nodes 20" in caplog.text and f"of {len(SOURCES)} trees" in caplog.text
+    assert "more than 20 nodes" in caplog.text and f"of {len(SOURCES)} trees" in caplog.text
     generator.generate(models, batch(SOURCES))
     assert generator.counts["trees"] == 2 * len(SOURCES)
 

@@ -51,9 +51,9 @@ def slot_targets(partial: list[PartialSequence], lengths: list[int], distributio
 EXAMPLES = st.lists(st.lists(st.tuples(st.integers(4, 7), st.booleans()), max_size=9), min_size=1, max_size=4)
 
 
-@given(EXAMPLES, st.sampled_from(["binary", "uniform"]), st.sampled_from([0.3, 1.0, 10.0]))
+@given(EXAMPLES, st.sampled_from(["rank", "uniform"]), st.sampled_from([0.3, 1.0, 10.0]))
 def test_shares_are_those_of_the_definition(examples, kind, temperature):
-    distribution = TargetDistribution(kind, temperature)
+    distribution = TargetDistribution(kind, temperature, np.maximum)
     gaps, lengths, expected = [], [], {}
     width = max(sum(keeps for _, keeps in example) for example in examples) + 2
     for row, example in enumerate(examples):
@@ -79,12 +79,12 @@ def test_shares_are_those_of_the_definition(examples, kind, temperature):
 
 def test_a_cold_softmax_still_has_a_sum():
     gap = PartialSequence.of(np.arange(4, 44), np.array([], np.int64))
-    found = slot_targets([gap], [2], TargetDistribution("binary", 1e-3))
+    found = slot_targets([gap], [2], TargetDistribution("rank", 1e-3, np.maximum))
     assert found["label"].tolist() == [4 + 19, 4 + 20] and found["probability"].tolist() == [0.5, 0.5]
 
 
 def test_lengths_are_drawn_uniformly_and_then_which_tokens():
-    sampler = PartialSequenceSampler(TargetDistribution("binary"), seed=3)
+    sampler = PartialSequenceSampler(TargetDistribution(), seed=3)
     drawn = [sampler.sample(np.arange(3), (1, index))[0].tokens.tolist() for index in range(2000)]
     lengths = Counter(map(len, drawn))
     assert all(abs(lengths[count] / 2000 - 0.25) < 0.04 for count in range(4))
@@ -100,7 +100,7 @@ def datasets_of(stored, dictionary):
     common = {"sequences": sequences, "every_epoch": True}
     return (
         SequenceInsertionDataset(
-            pairs, stored, dictionary, sampler=PartialSequenceSampler(TargetDistribution("binary")), **common
+            pairs, stored, dictionary, sampler=PartialSequenceSampler(TargetDistribution()), **common
         ),
         BracketedTargetDataset(pairs, stored, dictionary, **common),
     )

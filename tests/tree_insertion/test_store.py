@@ -13,12 +13,16 @@ from hypothesis import strategies as st
 from tests.strategies import symbol_trees
 from tree_fairseq.errors import CorruptFileError
 from tree_fairseq.support.processes import ProcessPool
-from tree_fairseq.tree_insertion.dictionary import LabelWords
-from tree_fairseq.tree_insertion.folder import InsertionStore, encode_item, write_store
-from tree_fairseq.tree_insertion.oracles import CentralityOracle, ExactOracle
-from tree_fairseq.tree_insertion.preprocessing import EncodedTree, TrajectorySampler, write_stores
+from tree_fairseq.tree_insertion.oracles import CentralityOracle, ExactOracle, trajectories
+from tree_fairseq.tree_insertion.store import (
+    EncodedTree,
+    InsertionStore,
+    TrajectorySampler,
+    encode_item,
+    write_store,
+    write_stores,
+)
 from tree_fairseq.tree_insertion.target import TargetTree
-from tree_fairseq.tree_insertion.trajectories import trajectories
 from tree_fairseq.trees.tree import Tree
 
 FIELDS = ("steps", "starts", "slots", "candidates", "ranks")
@@ -104,12 +108,9 @@ def test_an_error_while_writing_leaves_no_index(tmp_path):
 
 
 def test_trajectories_depend_on_the_tree_and_the_seed_alone(tmp_path):
-    words = LabelWords()
-    trees = [
-        EncodedTree.of(Tree("f", [Tree(label) for label in "abcdefgh"[:count]]), words) for count in range(1, 9)
-    ] * 20
+    trees = [EncodedTree.of(Tree("f", [Tree(label) for label in "abcdefgh"[:count]])) for count in range(1, 9)] * 20
     distinct = list(dict.fromkeys(trees))
-    sampler = TrajectorySampler(words, ("centrality", "exact"), 3, seed=1)
+    sampler = TrajectorySampler(("centrality", "exact"), 3)
     stores = [
         written(tmp_path / name, order, sampler, workers)
         for name, order, workers in (("one", distinct, 1), ("other", distinct[::-1], 1), ("many", trees, 2))
@@ -117,7 +118,7 @@ def test_trajectories_depend_on_the_tree_and_the_seed_alone(tmp_path):
     for number, tree in enumerate(distinct):
         items = [stores[0].item(number), stores[1].item(len(distinct) - 1 - number), stores[2].item(trees.index(tree))]
         assert items[0].tolist() == items[1].tolist() == items[2].tolist() == sampler.item(tree).tolist()
-    other = TrajectorySampler(words, ("centrality", "exact"), 3, seed=2)
+    other = TrajectorySampler(("centrality", "exact"), 3, seed=2)
     assert any(sampler.item(tree).tolist() != other.item(tree).tolist() for tree in distinct)
 
 
@@ -128,9 +129,8 @@ def written(prefix, trees, sampler: TrajectorySampler, workers: int = 1) -> Inse
 
 
 def test_splits_share_the_trajectories_of_their_trees(tmp_path, monkeypatch):
-    words = LabelWords()
-    trees = [EncodedTree.of(Tree("f", [Tree("x")] * count), words) for count in range(4)]
-    sampler = TrajectorySampler(words, ("exact",), 1, seed=1)
+    trees = [EncodedTree.of(Tree("f", [Tree("x")] * count)) for count in range(4)]
+    sampler = TrajectorySampler(("exact",), 1)
     splits = {"train": [2, 0, 2], "valid": [0, 1, 0, 3], "test": [3, 2], "empty": []}
     drawn = []
     item = TrajectorySampler.item

@@ -17,7 +17,7 @@ from tests.tree_insertion.test_preprocessing import preprocess
 from tests.tree_insertion.test_task import task_of
 from tree_fairseq.errors import InputError
 from tree_fairseq.tree_insertion import sequences, tree_gru  # noqa: F401  (register)
-from tree_fairseq.tree_insertion.folder import InsertionStore, encode_item, write_store
+from tree_fairseq.tree_insertion.store import InsertionStore, encode_item, write_store
 
 LINES = ("a", "( f a )", "( f ( g a ) )", "( f ( g ( h a ) ) )", "( f a b c d )")
 # Tokens that a model reads beside those of the tree: EOS, BOS and EOS, the root and its brackets.
@@ -69,7 +69,7 @@ def test_sizes_are_lengths_of_sequences(tmp_path_factory, trees, data):
     lengths = [len(labels.sequence(ids_of(tree, labels), parents_of(tree))) for tree in trees]
     store = InsertionStore(prefix)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tree_fairseq.tree_insertion.folder._BLOCK", data.draw(st.integers(1, 3)))
+        patch.setattr("tree_fairseq.tree_insertion.store._BLOCK", data.draw(st.integers(1, 3)))
         assert store.sizes.tolist() == [lengths[line] for line in lines]
 
 

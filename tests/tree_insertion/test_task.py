@@ -239,7 +239,7 @@ def test_supervision_reaches_the_batches(folder):
         task.build_model(arguments("sequence_insertion_transformer_tiny"))
         return torch.cat([batch["slot_target"]["probability"] for batch in batches(task, "train")])
 
-    uniform = shares(sequence_supervision="uniform")
+    uniform = shares(target_distribution="uniform")
     assert torch.allclose(1 / uniform, (1 / uniform).round(), atol=1e-4)
     assert shares(target_temperature=10.0).std() < shares(target_temperature=1.0).std() < shares().std()
 

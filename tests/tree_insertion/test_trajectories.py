@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from tests.strategies import symbol_trees
 from tests.tree_insertion.allowed_sets import allowed_sets, trajectory
-from tree_fairseq.tree_insertion.oracles import CentralityOracle, ExactOracle
+from tree_fairseq.tree_insertion.oracles import CentralityOracle, ExactOracle, PartialTree
 from tree_fairseq.tree_insertion.target import TargetTree
-from tree_fairseq.tree_insertion.trajectories import PartialTree
 
 LABELS = np.arange(10, 20)
 ORACLES = {"centrality": CentralityOracle, "exact": ExactOracle}

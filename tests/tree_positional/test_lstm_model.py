@@ -71,10 +71,9 @@ def direct_logits(model, source: list[int], target: list[int], traversal: str) -
 @given(
     encoding=st.sampled_from(ENCODINGS),
     trees=st.lists(symbol_trees(max_children=3, max_leaves=4), min_size=2, max_size=4),
-    feeds=st.booleans(),
     seed=st.integers(0, 9),
 )
-def test_it_is_the_model_of_the_paper(encoding, trees, feeds, seed):
+def test_it_is_the_model_of_the_paper(encoding, trees, seed):
     """Values and gradients; a tree is translated into the next one."""
     batch = SymbolBatch.of(trees, encoding)
     task = SimpleNamespace(
@@ -84,8 +83,7 @@ def test_it_is_the_model_of_the_paper(encoding, trees, feeds, seed):
         target_side=task_side(batch.table),
     )
     torch.manual_seed(seed)
-    flags = SMALL if feeds else (*SMALL, "--no-parent-attention-feeding")
-    model = TreeToTreeLSTMModel.build_model(arguments("tree_to_tree_lstm_tiny", *flags), task).double().eval()
+    model = TreeToTreeLSTMModel.build_model(arguments("tree_to_tree_lstm_tiny", *SMALL), task).double().eval()
     pairs = Pairs(True, True)
     pairs.source.symbols = pairs.target.symbols = batch.table
     pairs.source.sequences, pairs.target.sequences = batch.sequences, batch.sequences[1:] + batch.sequences[:1]
@@ -157,11 +155,10 @@ def test_lengths_of_the_batch_change_nothing(rows):
 
 
 @each_encoding
-@pytest.mark.parametrize("flags", [(), ("--no-parent-attention-feeding",)])
-def test_incremental_decoding_equals_teacher_forcing(encoding, flags):
+def test_incremental_decoding_equals_teacher_forcing(encoding):
     """Rows are permuted, repeated and left out on the way, as beam search does."""
     pairs = Pairs(True, True, encoding, sizes=(9, 5, 12, 8, 3))
-    model, inputs = model_of(pairs, *flags).double(), pairs.net_input(spare=1)
+    model, inputs = model_of(pairs).double(), pairs.net_input(spare=1)
     full = logits(model, inputs)
     prefix, rows, state = inputs["prev_output_tokens"], torch.arange(5), {}
     encoder_out = model.encoder(inputs["src_tokens"], source_symbol_tree=inputs["source_symbol_tree"])

@@ -311,6 +311,7 @@ _KNOWN_VALUES = {
     "document_root": ("first", "mean"),
     "max_horizontal_positions": (100,),
     "max_vertical_positions": (50,),
+    "no_parent_attention_feeding": (False,),
     "signed_distance": (False,),
     "treeformer_heads": (1,),
     "treeformer_layer_norm": (False,),

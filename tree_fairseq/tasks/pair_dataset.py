@@ -159,38 +159,21 @@ class PairDataset(KeepsRemainder, BaseWrapperDataset):
 class SpanPairDataset(PairDataset):
     """Adds ``net_input["source_spans"]``, the trees of the sources, to the batches of a :class:`LanguagePairDataset`.
 
-    ``--max-tokens`` counts ``node_counts`` with the source, if they are given. ``label_pad`` labels padding nodes.
+    ``label_pad`` labels padding nodes.
     """
 
     def __init__(
-        self,
-        dataset: LanguagePairDataset,
-        trees: Sequence[NodeArrays],
-        label_pad: int,
-        node_counts: np.ndarray | None = None,
-        keep_remainder: bool = False,
+        self, dataset: LanguagePairDataset, trees: Sequence[NodeArrays], label_pad: int, keep_remainder: bool = False
     ):
         super().__init__(dataset, keep_remainder)
         self.trees = trees
         self.label_pad = label_pad
-        self.node_counts = node_counts
 
     def __getitem__(self, index: int) -> dict:
         return {**self.dataset[index], "source_spans": self.trees[index]}
 
     def complete(self, batch: dict, samples: list[dict]) -> None:
         batch["net_input"]["source_spans"] = collate_trees([each["source_spans"] for each in samples], self.label_pad)
-
-    def num_tokens(self, index: int) -> int:
-        """Counts the tokens of one pair as :meth:`num_tokens_vec` does."""
-        return int(self.num_tokens_vec(np.array([index]))[0])
-
-    def num_tokens_vec(self, indices: np.ndarray) -> np.ndarray:
-        """Counts the tokens of the longer side of each pair; ``node_counts`` are added to the tokens of the source."""
-        tokens = self.dataset.num_tokens_vec(indices)
-        if self.node_counts is None:
-            return tokens
-        return np.maximum(tokens, self.dataset.src_sizes[indices] + self.node_counts[indices])
 
 
 class InputLines(list):

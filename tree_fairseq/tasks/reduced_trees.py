@@ -10,8 +10,7 @@ import numpy as np
 import torch
 from fairseq.data import Dictionary
 
-from tree_fairseq.data_bin.index_files import line_blocks
-from tree_fairseq.data_bin.tree_store import ChainLabels, StoredTree, TreeStore
+from tree_fairseq.data_bin.tree_store import ChainLabels, StoredTree
 from tree_fairseq.nn.tree_batch import Branches
 from tree_fairseq.trees.spans import TreeSpans, reduce_spans, reduced_depth, unary_chains
 
@@ -79,24 +78,6 @@ class TreeReader:
     def from_spans(self, forest: TreeSpans) -> NodeArrays:
         """Reduces a forest that is not stored, such as that of a line to translate."""
         return self(as_stored(forest, self.labels))
-
-
-def kept_counts(store) -> np.ndarray:
-    """Counts the nodes of each line that a model reads, ``[lines]`` int64.
-
-    The lines are those of a :class:`TreeStore`, or of stores that fairseq concatenated, each repeated some times.
-    """
-    if not isinstance(store, TreeStore):
-        repeated = zip(store.datasets, store.sample_ratios)
-        return np.concatenate([np.tile(kept_counts(part), ratio) for part, ratio in repeated])
-    counts = []
-    for lines in line_blocks(len(store)):
-        block = store.block(lines.start, lines.stop)
-        # The last node of a line is a preterminal, so that the first of the next never looks like its child.
-        kept = reduce_spans(block.rows[:, 1:3])
-        last = block.node_counts.astype(np.int64).cumsum()
-        counts.append(np.diff(np.searchsorted(kept, last), prepend=0))
-    return np.concatenate([np.zeros(0, np.int64), *counts])
 
 
 class ReducedTrees(Sequence):

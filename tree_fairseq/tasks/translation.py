@@ -17,7 +17,7 @@ from tree_fairseq.errors import CorruptFileError, DataFolderError, MissingTreesE
 from tree_fairseq.nn.modalities import CONSTITUENCY, SEQUENCE, SOURCE_INPUTS, SYMBOLS
 from tree_fairseq.support.options import option
 from tree_fairseq.tasks.pair_dataset import NewSpanPairDataset, SpanPairDataset, SymbolPairDataset, collate_symbol_trees
-from tree_fairseq.tasks.reduced_trees import ReducedTrees, kept_counts
+from tree_fairseq.tasks.reduced_trees import ReducedTrees
 from tree_fairseq.tasks.sides import load_side
 from tree_fairseq.tasks.tree_task import TreeTask, TreeTaskConfig
 from tree_fairseq.tasks.unknown_tokens import count_typed
@@ -34,11 +34,6 @@ class TranslationWithTreesConfig(TreeTaskConfig, TranslationConfig):
     unary_chains: ChoiceEnum(["lowest", "join"]) = option(
         "lowest",
         "a chain of constituents over the same words is one node: with the 'lowest' label, or with all labels joined",
-    )
-    count_nodes: bool = option(
-        False,
-        "--max-tokens counts a source sentence's tree nodes with its tokens; by default batches "
-        "are those of the stock translation task",
     )
     parser_dir: Optional[str] = option(
         None, "folder of the parser's model, where new text is parsed and it is not where tree.json says"
@@ -95,12 +90,8 @@ class TranslationWithTreesTask(TreeTask, TranslationTask):
             trees = self.source_side.load_trees(folder, split, combine)
             if len(trees) != len(pairs):
                 raise CorruptFileError(f"{folder}: {len(pairs)} sentences but {len(trees)} trees in '{split}'")
-            nodes = " with tree nodes" if self.cfg.count_nodes else " (tree nodes not counted, see --count-nodes)"
-            what = f"the longer of source tokens{nodes} and target tokens of each pair"
-            logger.info("[%s] --max-tokens counts %s", split, what)
-            counts = kept_counts(trees) if self.cfg.count_nodes else None
             reduced, labels = ReducedTrees(trees, self.source_side.read_tree), self.source_side.labels
-            pairs = SpanPairDataset(pairs, reduced, labels.pad(), counts, keep_remainder)
+            pairs = SpanPairDataset(pairs, reduced, labels.pad(), keep_remainder)
         self.datasets[split] = pairs
 
     def _with_symbols(self, pairs, keep_remainder: bool = False):

@@ -1,7 +1,6 @@
 """Bases of tasks: trees in batches, facts in checkpoints, resumed runs, half precision on CPUs, validation."""
 
 import contextlib
-import json
 import logging
 import math
 from argparse import Namespace
@@ -239,10 +238,7 @@ class ValidationAccuracyConfig(FairseqDataclass):
     """Options of validating by generating."""
 
     eval_accuracy: bool = option(
-        False, "validate by generating, and report as accuracy the share of targets that are generated exactly"
-    )
-    eval_accuracy_args: str = option(
-        '{"beam": 1}', "how to generate when validating, as JSON: options of fairseq-generate"
+        False, "validate by greedy generation, and report as accuracy the share of targets that are generated exactly"
     )
 
 
@@ -255,8 +251,7 @@ class ValidationAccuracyTask(FairseqTask):
         """Builds any architecture, and with ``--eval-accuracy`` the generator that validates it."""
         model = super().build_model(cfg, from_checkpoint)
         if self.cfg.eval_accuracy:
-            options = Namespace(**json.loads(self.cfg.eval_accuracy_args))
-            self.validation_generator = self.build_generator([model], options)
+            self.validation_generator = self.build_generator([model], Namespace(beam=1))
         return model
 
     def valid_step(self, sample, model, criterion):

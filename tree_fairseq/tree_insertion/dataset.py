@@ -19,10 +19,10 @@ from torch import Tensor
 
 from tree_fairseq.tasks.pair_dataset import PairDataset
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary, SequenceDictionary
-from tree_fairseq.tree_insertion.folder import StoredInsertions
+from tree_fairseq.tree_insertion.oracles import PartialTree
 from tree_fairseq.tree_insertion.sequences import sequence_slots
+from tree_fairseq.tree_insertion.store import StoredInsertions
 from tree_fairseq.tree_insertion.target import KINDS
-from tree_fairseq.tree_insertion.trajectories import PartialTree
 from tree_fairseq.tree_insertion.tree_shapes import TreeShapes, partial_tree_input
 
 
@@ -108,25 +108,21 @@ class TargetDistribution:
     """The distribution over the labels of a slot that a model learns.
 
     Attributes:
-        kind: ``rank`` and ``binary``, a softmax over negative ranks (Lukovnikov & Fischer 2021, Equation 6);
-            ``optimal``, the same probability for all insertions of rank 0; ``uniform``, for all different labels.
-            ``rank`` and ``optimal`` add up the insertions of equal labels; of the other two, the best one counts
+        kind: ``rank``, a softmax over negative ranks (Lukovnikov & Fischer 2021, Equation 6); ``optimal``, the same
+            probability for all insertions of rank 0; ``uniform``, the same for all
         temperature: of the softmax
+        merge: combines the weights of equal labels in one slot; ``np.maximum`` lets the best one count
     """
 
     kind: str = "rank"
     temperature: float = 0.1
+    merge: np.ufunc = np.add
 
     def weights(self, ranks: np.ndarray) -> np.ndarray:
         """``[Q]`` float64: unnormalised probabilities; the least rank of each slot is 0."""
         if self.kind == "uniform":
             return np.ones(len(ranks))
         return (ranks == 0).astype(np.float64) if self.kind == "optimal" else np.exp(-ranks / self.temperature)
-
-    @property
-    def merge(self) -> np.ufunc:
-        """Combines the weights of equal labels in one slot."""
-        return np.add if self.kind in ("rank", "optimal") else np.maximum
 
 
 def spread(start: int, count: int, states: int) -> list[int]:

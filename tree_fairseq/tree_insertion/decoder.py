@@ -1,6 +1,7 @@
 """Decoder of partial trees, which scores the labels of all slots (Lukovnikov & Fischer 2021, section 3.2).
 
-A slot sees only its immediate neighbours, each through a linear map of its own (section 3.2.3):
+B is the number of trees, M of nodes of the largest one, n of all nodes, Z of slots. A slot sees only its immediate
+neighbours, each through a linear map of its own (section 3.2.3):
 
 =================  =============================================================
 slot of node u     sum of
@@ -20,14 +21,126 @@ from typing import Optional, Union
 
 import torch
 from fairseq.models.transformer import Embedding, TransformerDecoderBase
+from fairseq.modules import MultiheadAttention
 from torch import Tensor, nn
 from torch.nn import functional
 
 from tree_fairseq.nn.encoders import encoder_of
-from tree_fairseq.nn.shared_memory import PackedRows, ProjectedMemory, cross_attention_options
+from tree_fairseq.nn.shared_memory import FAST_ROW, PackedRows, ProjectedMemory, cross_attention_options
 from tree_fairseq.support.python_versions import zip_equal
-from tree_fairseq.tree_insertion.relations import PairRelations, TreeRelationAttention, TreeRelations
-from tree_fairseq.tree_insertion.tree_shapes import CLOSING, NO_NEIGHBOUR, OPENING, ROLES
+from tree_fairseq.tree_insertion.tree_shapes import (
+    ACROSS,
+    CHILD,
+    CHILD_OF,
+    CLOSING,
+    DOWN,
+    NO_NEIGHBOUR,
+    OPENING,
+    RELATIONS,
+    ROLES,
+    UP,
+)
+
+
+def without_child_relations(rows: Tensor) -> Tensor:
+    """Treats parents and children like all other pairs, an ablation: rows ``[K, 3]`` int64 of relations."""
+    up, down, across = rows.unbind(1)
+    is_child, is_parent = (up >= CHILD) & (up < CHILD_OF), up >= CHILD_OF
+    is_family = is_child | is_parent
+    return torch.stack(
+        [
+            torch.where(is_family, UP + is_parent.long(), up),
+            torch.where(is_family, DOWN + is_child.long(), down),
+            across.masked_fill(is_family, ACROSS),
+        ],
+        dim=1,
+    )
+
+
+@dataclass(frozen=True)
+class PairRelations:
+    """The relations of a batch as attention reads them.
+
+    Attributes:
+        numbers: ``[B, 1, M, M]`` int64, of the relation of each pair; 0 where the other node is padding, of which there
+            may be more
+        keys, values: ``[K, D / H]``, added to keys and values of nodes in each relation; row 0 is zero
+        nodes: where the nodes are among the B * M places
+        projection: weights and biases of :meth:`TreeRelationAttention.merged`; None in training
+    """
+
+    numbers: Tensor
+    keys: Tensor
+    values: Tensor
+    nodes: PackedRows
+    projection: Optional[tuple[Tensor, Tensor]] = None
+
+
+class TreeRelations(nn.Module):
+    """Embeddings of relations, separate ones for keys and for values, shared by all layers and heads (Equation 3)."""
+
+    def __init__(self, head_dim: int, child_relations: bool = True):
+        super().__init__()
+        self.child_relations = child_relations
+        count = (RELATIONS if child_relations else CHILD) - 1
+        self.keys, self.values = (nn.Parameter(torch.empty(count, head_dim)) for _ in range(2))
+        for table in (self.keys, self.values):
+            nn.init.normal_(table, std=head_dim**-0.5)
+
+    def forward(self, numbers: Tensor, rows: Tensor, nodes: PackedRows) -> PairRelations:
+        """Embeds the relations of a batch, ``[B, M, M]`` and ``[K, 3]``, as ``pair_relations`` returns them."""
+        rows = rows if self.child_relations else without_child_relations(rows)
+        tables = functional.pad(torch.cat([self.keys, self.values], dim=1), (0, 0, 1, 0))
+        embedded = functional.embedding_bag(rows, tables, mode="sum")
+        if not self.training:
+            numbers = functional.pad(numbers, (0, max(0, FAST_ROW - numbers.size(2))))
+        return PairRelations(numbers.long().unsqueeze(1), *embedded.chunk(2, dim=1), nodes)
+
+
+class TreeRelationAttention(MultiheadAttention):
+    """fairseq's multi-head self-attention in which each node attends to all nodes of its tree, with their relations:
+
+        e_ij = (q_i k_j + q_i a^K_ij) / sqrt(D / H),    z_i = sum_j alpha_ij (v_j + a^V_ij)
+
+    a_ij is the sum of up to three relation embeddings. Queries are multiplied with those of the K relations of the
+    batch once, and each pair picks its score from the result; weights are added up by relation before they are
+    multiplied with the embeddings of values. So no vector is made for a pair.
+    """
+
+    def merged(self) -> tuple[Tensor, Tensor]:
+        """Weights and biases of scaled queries, keys and values together, for many calls without training."""
+        scaled = self.q_proj.weight * self.scaling, self.q_proj.bias * self.scaling
+        weights, biases = zip(scaled, *((layer.weight, layer.bias) for layer in (self.k_proj, self.v_proj)))
+        return torch.cat(weights), torch.cat(biases)
+
+    def forward(
+        self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: PairRelations, **kwargs
+    ) -> tuple[Tensor, Optional[Tensor]]:
+        """Attends within the trees of a batch, whose nodes are packed, ``[n, 1, D]``; weights are never returned.
+
+        ``key`` and ``value`` are not read. ``key_padding_mask`` holds the relations, and the padding; fairseq's decoder
+        layer passes it on unread.
+        """
+        relations, nodes = key_padding_mask, key_padding_mask.nodes
+        if relations.projection is None:
+            projected = (project(query) for project in (self.q_proj, self.k_proj, self.v_proj))
+            queries, keys, values = (nodes.split(states, self.num_heads) for states in projected)  # B x H x M x D/H
+            queries = queries * self.scaling
+        else:
+            projected = functional.linear(query, *relations.projection)
+            queries, keys, values = nodes.split(projected, 3 * self.num_heads).chunk(3, dim=1)
+        # Scores, their softmax and sums of weights are in single precision at least.
+        exact = torch.promote_types(values.dtype, torch.float32)
+        numbers = relations.numbers.expand(-1, self.num_heads, -1, -1)
+        by_relation = (queries @ relations.keys.t()).to(exact)  # B x H x M x K
+        by_relation.select(3, 0).fill_(-torch.inf)  # padding
+        scores = (queries @ keys.transpose(2, 3)).to(exact)  # B x H x M x M
+        if more := numbers.size(3) - scores.size(3):
+            scores = functional.pad(scores, (0, more))
+        weights = self.dropout_module((scores + by_relation.gather(3, numbers)).softmax(3))
+        sums = torch.zeros_like(by_relation).scatter_add_(3, numbers, weights).to(values.dtype)
+        output = weights[..., : values.size(2)].to(values.dtype) @ values + sums @ relations.values
+        return self.out_proj(nodes.join(output)), None
 
 
 class SlotVectors(nn.Module):

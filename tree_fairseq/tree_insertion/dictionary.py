@@ -1,7 +1,7 @@
 """Dictionaries of the labels of target trees, and the words and sequences of ids that represent the trees.
 
 In token files a target is the labels of its nodes in preorder. Characters that cannot be part of a word are escaped as
-:mod:`tree_fairseq.trees.symbols` does. Numbered labels tell equal ones apart: the k-th node of a label is ``label::k``.
+:mod:`tree_fairseq.trees.symbols` does. Numbers tell equal labels apart: the k-th node of a label is ``label::k``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -24,7 +23,8 @@ from tree_fairseq.data_bin.tree_store import RESERVED_LABELS
 from tree_fairseq.errors import DictionaryMismatchError, ReservedMarkError, SymbolTreeError
 from tree_fairseq.tree_insertion.target import ROOT_LABEL
 from tree_fairseq.trees.notations import Notation
-from tree_fairseq.trees.symbols import escape_label, tree_of_parents, unescape_label
+from tree_fairseq.trees.symbols import tree_of_parents
+from tree_fairseq.trees.text import escape_label, unescape_label
 from tree_fairseq.trees.tree import Tree
 
 NUMBER_MARK = "::"
@@ -35,43 +35,30 @@ _NUMBERED = re.compile(rf"(.+){NUMBER_MARK}[1-9][0-9]*")
 _FILLING = "madeupword"  # prefix of the symbols that fairseq adds to pad a dictionary
 
 
-@dataclass(frozen=True)
-class LabelWords:
-    """Turns the labels of a tree into words and back; ``numbered`` says whether words are numbered."""
-
-    numbered: bool = True
-
-    def encode(self, tree: Tree) -> list[str]:
-        """Returns the words of all nodes, in preorder; raises ReservedMarkError if a label cannot be a word."""
-        words = []
-        seen: Counter[str] = Counter()
-        for label in (node.label for node in tree.preorder()):
-            if label not in seen:
-                self._check(label)
-            seen[label] += 1
-            words.append(escape_label(label) + (f"{NUMBER_MARK}{seen[label]}" if self.numbered else ""))
-        return words
-
-    def label(self, word: str) -> str:
-        """Returns the label of a word; ``<unk>`` and the root's label are words themselves."""
-        if word in RESERVED:
-            return word
-        found = _NUMBERED.fullmatch(word) if self.numbered else None
-        return unescape_label(found[1] if found else word)
-
-    def decode(self, words: Sequence[str], parents: Sequence[int]) -> Tree:
-        """Returns the tree whose nodes have these words and parents, in preorder; the root's parent does not matter."""
-        return tree_of_parents([self.label(word) for word in words], parents)
-
-    def _check(self, label: str) -> None:
-        if label in RESERVED:
-            hint = f"Give it another name: {', '.join(sorted(RESERVED))} cannot be labels."
+def words_of(tree: Tree) -> list[str]:
+    """Returns the words of all nodes, in preorder; raises ReservedMarkError if a label cannot be a word."""
+    words = []
+    seen: Counter[str] = Counter()
+    for label in (node.label for node in tree.preorder()):
+        if label not in seen and (label in RESERVED or NUMBER_MARK in label):
+            hint = f"Give it another name: {', '.join(sorted(RESERVED))} and names with {NUMBER_MARK} cannot be labels."
             raise ReservedMarkError(f"the label {label!r} is reserved", hint=hint)
-        if self.numbered and NUMBER_MARK in label:
-            raise ReservedMarkError(
-                f"the label {label!r} contains {NUMBER_MARK!r}, which separates labels from their numbers",
-                hint="Give it another name, or preprocess with --numbered-labels no.",
-            )
+        seen[label] += 1
+        words.append(f"{escape_label(label)}{NUMBER_MARK}{seen[label]}")
+    return words
+
+
+def label_of(word: str) -> str:
+    """Returns the label of a word; ``<unk>`` and the root's label are words themselves."""
+    if word in RESERVED:
+        return word
+    found = _NUMBERED.fullmatch(word)
+    return unescape_label(found[1] if found else word)
+
+
+def tree_of_words(words: Sequence[str], parents: Sequence[int]) -> Tree:
+    """Returns the tree whose nodes have these words and parents, in preorder; the root's parent does not matter."""
+    return tree_of_parents([label_of(word) for word in words], parents)
 
 
 class InsertionDictionary(TreeDictionary):
@@ -82,15 +69,13 @@ class InsertionDictionary(TreeDictionary):
     never predict them.
 
     Attributes:
-        words: converts labels to words
         root: id of the root that decoding begins with, the first label
         keep: id that a model predicts for a slot in which nothing is inserted: that of EOS
         open, close: ids of the brackets; of the first ones, if there are several
     """
 
-    def __init__(self, dictionary: Dictionary, words: LabelWords, notation: Notation):
+    def __init__(self, dictionary: Dictionary, notation: Notation):
         super().__init__(dictionary, notation)
-        self.words = words
         self.root = self.indices[ROOT_LABEL]
         self.keep = self.eos_index
         self.open, self.close = len(self), len(self) + 1
@@ -145,15 +130,15 @@ class InsertionDictionary(TreeDictionary):
             complete = not path
         if not complete:
             raise SymbolTreeError("the tree is not complete")
-        return self.words.decode([self[label] for label in labels], parents)
+        return tree_of_words([self[label] for label in labels], parents)
 
     def renumbered(self, tokens: Tensor) -> Tensor:
-        """Numbers the labels of a tree as targets do, ``[T]`` int64; a tree without numbers stays as it is.
+        """Numbers the labels of a tree as targets do, ``[T]`` int64.
 
         A model may have inserted the second ``label::2`` of a tree before the first. A number that the dictionary does
         not have becomes ``<unk>``.
         """
-        words = iter(self.words.encode(self.tree(tokens.tolist())))
+        words = iter(words_of(self.tree(tokens.tolist())))
         return torch.tensor([each if each >= self.open else self.index(next(words)) for each in tokens.tolist()])
 
     def __getitem__(self, index: int) -> str:
@@ -176,30 +161,25 @@ def build_insertion_dictionary(
     return dictionary
 
 
-def require_labels(dictionary: Dictionary, words: LabelWords, place: str) -> None:
-    """Raises DictionaryMismatchError unless the dictionary of a file has labels, numbered if ``words`` are."""
+def require_labels(dictionary: Dictionary, place: str) -> None:
+    """Raises DictionaryMismatchError unless the dictionary of a file has the labels of trees."""
     if len(dictionary) <= dictionary.nspecial or dictionary[dictionary.nspecial] != ROOT_LABEL:
         raise DictionaryMismatchError(
             f"{place} is not a dictionary of the labels of trees, it does not begin with {ROOT_LABEL}: make one with "
             "fairseq-preprocess --task tree_insertion"
         )
-    labels = [symbol for symbol in dictionary.symbols[dictionary.nspecial + 1 :] if not symbol.startswith(_FILLING)]
-    is_numbered = all(map(_NUMBERED.fullmatch, labels))
-    if labels and is_numbered != words.numbered:
-        made, asked = ("yes" if numbered else "no" for numbered in (is_numbered, words.numbered))
-        raise DictionaryMismatchError(f"{place} was made with --numbered-labels {made}, this is {asked}")
 
 
 class SequenceDictionary(InsertionDictionary):
     """The dictionary of a sequence model: labels, and brackets that have embeddings and are predicted.
 
-    If labels are numbered, brackets are too, so that a sequence model can tell them apart: the k-th opening bracket of
-    a sequence is ``open + 2 (k - 1)``, the k-th closing bracket ``close + 2 (k - 1)``. There are ``numbers`` of each, 1
-    if they are not numbered; the last number is shared by all further brackets.
+    Brackets are numbered like labels, so that a sequence model can tell them apart: the k-th opening bracket of a
+    sequence is ``open + 2 (k - 1)``, the k-th closing bracket ``close + 2 (k - 1)``. There are ``numbers`` of each; the
+    last number is shared by all further brackets.
     """
 
     def __init__(self, labels: InsertionDictionary, numbers: int):
-        super().__init__(labels, labels.words, labels.notation)
+        super().__init__(labels, labels.notation)
         self.__dict__.pop("label_ids", None)  # those of the labels alone, if they are cached
         self.labels = labels
         self.numbers = numbers

@@ -1,16 +1,21 @@
-"""Oracles of insertion-based decoding: which nodes to insert in a slot, so that the target is complete soon.
+"""Oracles of insertion-based decoding, which say what to insert in a slot, and the trajectories that they lead along.
 
-M is the number of nodes of the target.
+A trajectory is the partial trees from the root alone to a target. M is the number of nodes of the target, m of a
+partial tree, Q of entries of a flat list of insertions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+import operator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
-from tree_fairseq.tree_insertion.target import ANCESTOR, Region, TargetTree
+from tree_fairseq.support.python_versions import zip_equal
+from tree_fairseq.tree_insertion.target import ANCESTOR, DESCENDANT, KINDS, Region, TargetTree
 
 
 class Oracle(Protocol):
@@ -228,3 +233,151 @@ def _interval_steps(singles: list[int]) -> list[list[int]]:
             ]
             steps[start][length] = 1 + min(costs)
     return steps
+
+
+@dataclass(frozen=True)
+class PartialTree:
+    """A partial tree of m nodes in preorder, and the labels that may be inserted in its slots.
+
+    Attributes:
+        labels: ``[m]`` int64 dictionary ids; the first is that of the root that decoding begins with
+        parents: ``[m]`` int64 indices of the parents, -1 for the root
+        slots: ``[Q]`` int64 slot numbers, ascending; nothing may be inserted in the slots that are missing here
+        insertions: ``[Q]`` int64 ids of labels that may be inserted in them
+        ranks: ``[Q]`` int64, how far each insertion is behind the best of its slot by the oracle, from 0
+    """
+
+    labels: np.ndarray
+    parents: np.ndarray
+    slots: np.ndarray
+    insertions: np.ndarray
+    ranks: np.ndarray
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """All T + 1 partial trees from the root alone to a target, T steps apart, and the allowed sets of their slots.
+
+    Attributes:
+        steps: ``[M]`` int64, the step that inserts each node of the target; 0 for the root
+        starts: ``[T + 2]`` int64: after t steps, entries ``starts[t]`` to ``starts[t + 1]`` of the others are allowed
+        slots: ``[Q]`` int64, their slots; the entries of a slot follow each other
+        candidates: ``[Q]`` int64, the nodes of the target
+        ranks: ``[Q]`` int64, their ranks by the oracle, from 0
+    """
+
+    steps: np.ndarray
+    starts: np.ndarray
+    slots: np.ndarray
+    candidates: np.ndarray
+    ranks: np.ndarray
+
+    @property
+    def length(self) -> int:
+        """T. Decoding takes one more step, which changes nothing."""
+        return len(self.starts) - 2
+
+    def partial_tree(self, labels: np.ndarray, parents: np.ndarray, step: int) -> PartialTree:
+        """Returns the partial tree after some steps; ``labels`` ``[M]`` are dictionary ids of the target's nodes."""
+        is_inserted = self.steps <= step
+        nodes = np.flatnonzero(is_inserted)
+        nearest = parents[nodes].astype(np.int64)
+        # The parent in the partial tree is the nearest inserted ancestor; the root always is inserted.
+        while not is_inserted[nearest[1:]].all():
+            nearest[1:] = np.where(is_inserted[nearest[1:]], nearest[1:], parents[nearest[1:]])
+        places = np.cumsum(is_inserted) - 1
+        here = slice(int(self.starts[step]), int(self.starts[step + 1]))
+        return PartialTree(
+            labels[nodes].astype(np.int64),
+            np.concatenate([[-1], places[nearest[1:]]]),
+            self.slots[here].astype(np.int64),
+            labels[self.candidates[here]].astype(np.int64),
+            self.ranks[here].astype(np.int64),
+        )
+
+
+def trajectories(oracle: Oracle, count: int, generator: np.random.Generator | None = None) -> list[Trajectory]:
+    """Returns trajectories of an oracle, which fill all slots in each step.
+
+    ``generator`` draws one of the nodes that are equally good; without it, the first in preorder is taken.
+    """
+    regions = _Regions(oracle)
+    return [_trajectory(regions, generator) for _ in range(count)]
+
+
+def step_count(oracle: Oracle, given: int = 1) -> int:
+    """Returns the number of steps of an oracle, given the first nodes in preorder: with 2, also the tree's own root."""
+    return sum(1 for _ in _states(_Regions(oracle), [0] * len(oracle.target), given, None)) - 1
+
+
+class _JudgedRegion:
+    """A region with the oracle's ranks of its allowed set, and its parts after insertions that were asked for."""
+
+    def __init__(self, oracle: Oracle, region: Region):
+        self.region = region
+        self.candidates = list(region.allowed(oracle.target))
+        keys = oracle.region_keys(region, self.candidates)
+        self.ranks = oracle.region_ranks(self.candidates, keys)
+        least = min(keys)
+        self.best = [node for node, key in zip_equal(self.candidates, keys) if key == least]
+        self.anchor, self.offset = region.anchor(oracle.target)
+        self.parts: dict[int, list[_JudgedRegion]] = {}
+
+
+class _Regions(dict[Region, _JudgedRegion]):
+    """The regions that were judged so far. A region is the same in all partial trees that have it."""
+
+    def __init__(self, oracle: Oracle):
+        self.oracle = oracle
+
+    def __missing__(self, region: Region) -> _JudgedRegion:
+        self[region] = _JudgedRegion(self.oracle, region)
+        return self[region]
+
+    def parts(self, whole: _JudgedRegion, node: int) -> list[_JudgedRegion]:
+        """The regions into which one falls apart when a node is inserted."""
+        if node not in whole.parts:
+            whole.parts[node] = [self[part] for part in whole.region.parts(self.oracle.target, node)]
+        return whole.parts[node]
+
+
+def _trajectory(regions: _Regions, generator: np.random.Generator | None) -> Trajectory:
+    steps = [0] * len(regions.oracle.target)
+    starts, slots, candidates, ranks = [0], [], [], []
+    for state in _states(regions, steps, 1, generator):
+        for slot, region in state:
+            slots += [slot] * len(region.candidates)
+            candidates += region.candidates
+            ranks += region.ranks
+        starts.append(len(slots))
+    return Trajectory(*(np.array(values, dtype=np.int64) for values in (steps, starts, slots, candidates, ranks)))
+
+
+def _states(
+    known: _Regions, steps: list[int], given: int, generator: np.random.Generator | None
+) -> Iterator[list[tuple[int, _JudgedRegion]]]:
+    """Yields the slots and regions of all partial trees; writes the step of each insertion into ``steps``."""
+    target = known.oracle.target
+    # Each inserted node takes the next slot numbers, four of them.
+    taken = [KINDS if node < given else 0 for node in range(len(target))]
+    # All of the target is below the root that decoding begins with.
+    regions = [known[Region(DESCENDANT, 0)]]
+    for node in range(1, given):
+        whole = next(region for region in regions if node in region.candidates)
+        regions.remove(whole)
+        regions += known.parts(whole, node)
+    # A number for each node that is drawn, in the order of insertion.
+    numbers = iter([] if generator is None else generator.random(len(target)).tolist())
+    for step in itertools.count(1):
+        before = [0, *itertools.accumulate(taken)]
+        slots = ((before[region.anchor] + region.offset, region) for region in regions)
+        state = sorted(slots, key=operator.itemgetter(0))
+        yield state
+        if not state:
+            return
+        regions = []
+        for _, region in state:
+            chosen = region.best[0 if generator is None else int(next(numbers) * len(region.best))]
+            taken[chosen] = KINDS
+            steps[chosen] = step
+            regions += known.parts(region, chosen)

@@ -119,7 +119,7 @@ class SampledInsertionGenerator(InsertionGenerator):
 
     reasons = {
         **InsertionGenerator.reasons,
-        "steps": "{count} were not finished within --max-insertion-steps {limits.steps} or --insertion-extra-steps",
+        "steps": "{count} were not finished within {limits.steps} steps or --insertion-extra-steps",
     }
 
     def __init__(

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from tree_fairseq.drawing.insertion_steps import InsertionStep, trace_to_svg, trace_to_text
-from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
+from tree_fairseq.tree_insertion.dictionary import InsertionDictionary, label_of
 from tree_fairseq.tree_insertion.parallel_search import InsertionLimits, ParallelSearch, PartialOutputs, SlotPredictions
 from tree_fairseq.tree_insertion.target import KINDS
 from tree_fairseq.tree_insertion.tree_shapes import TreeShapes, partial_tree_input
@@ -70,8 +70,8 @@ class InsertionGenerator(ParallelSearch):
 
     outputs, size_unit = "trees", "nodes"
     reasons = {
-        "nodes": "{count} would have had more than --max-nodes {limits.nodes} and are partial",
-        "steps": "{count} were not finished after --max-insertion-steps {limits.steps}",
+        "nodes": "{count} would have had more than {limits.nodes} nodes and are partial",
+        "steps": "{count} were not finished after {limits.steps} steps",
         "roots": "{count} are not one tree under their root",
     }
 
@@ -132,7 +132,7 @@ def write_trace(
 ) -> None:
     """Writes the steps of a sentence, with its source text, as ``<number>.txt`` and ``<number>.svg`` into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    names = [[dictionary.words.label(dictionary[label]) for label in step.labels] for step in trace]
+    names = [[label_of(dictionary[label]) for label in step.labels] for step in trace]
     steps = [replace(step, labels=labels) for step, labels in zip(trace, names)]
     text = f"{source}\n\n{trace_to_text(steps)}\n"
     for suffix, content in (("txt", text), ("svg", trace_to_svg(steps, title=source))):

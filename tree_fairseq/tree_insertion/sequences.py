@@ -56,7 +56,7 @@ class TreeSequenceModel(TreeGeneratingTransformer):
         """Sets how many brackets have numbers: those of a checkpoint, or one for each node of the largest tree."""
         super().fill_in(cfg, args, task)
         train = task.insertion.splits.get("train")
-        needed = train.largest if task.insertion.numbered and train is not None else 1
+        needed = 1 if train is None else train.largest
         cfg.bracket_numbers = args.bracket_numbers = getattr(args, "bracket_numbers", needed)
 
     @classmethod
@@ -226,8 +226,8 @@ class SequenceInsertionGenerator(ParallelSearch):
         positions = min(model.max_decoder_positions() for model in models)
         most = min(_TOKENS_PER_NODE * limits.nodes, positions - 2)
         self.reasons = {
-            "tokens": f"{{count}} would have had more than {most} tokens and are partial (--max-nodes {limits.nodes})",
-            "steps": "{count} were not finished after --max-insertion-steps {limits.steps}",
+            "tokens": f"{{count}} would have had more than {most} tokens and are partial",
+            "steps": "{count} were not finished after {limits.steps} steps",
         }
         # BOS and EOS are two more.
         super().__init__(models, models[0].sequences, limits, most + 2, normalize_scores)

@@ -39,20 +39,19 @@ from tree_fairseq.tree_insertion.dataset import (
     TreeInsertionDataset,
 )
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary, require_labels
-from tree_fairseq.tree_insertion.folder import ORACLES, STORE_SUFFIX, InsertionRecord, InsertionStore, open_store
+from tree_fairseq.tree_insertion.folder import STORE_SUFFIX, InsertionRecord, open_store
 from tree_fairseq.tree_insertion.model import Decoding, TreeGeneratingTransformer
 from tree_fairseq.tree_insertion.parallel_search import InsertionLimits
 from tree_fairseq.tree_insertion.sampled_search import SampledInsertionGenerator, Sampling, load_scorer
 from tree_fairseq.tree_insertion.search import InsertionGenerator, write_trace
 from tree_fairseq.tree_insertion.sequences import LeftToRightGenerator, SequenceInsertionGenerator, TreeSequenceModel
+from tree_fairseq.tree_insertion.store import ORACLES, InsertionStore
 from tree_fairseq.tree_insertion.target import ROOT_LABEL
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.symbols import exact_matches
 from tree_fairseq.trees.tree import Tree
 
 logger = logging.getLogger(__name__)
-
-DEFAULT_LIMITS = InsertionLimits()
 
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
@@ -67,14 +66,6 @@ class TreeInsertionConfig(ValidationAccuracyConfig, TranslationWithTreesConfig):
     skip_invalid_size_inputs_valid_test: bool = II("dataset.skip_invalid_size_inputs_valid_test")
     eval_unordered: Optional[str] = option(
         None, "with --eval-accuracy, labels whose children may be in any order, separated by blanks"
-    )
-    max_insertion_steps: int = option(
-        DEFAULT_LIMITS.steps, "a tree that is not finished after this number of steps is generated as it is"
-    )
-    max_nodes: Optional[int] = option(
-        None,
-        "a tree that would get more nodes is generated as it was before (default: twice the nodes of the largest "
-        f"training tree, or {DEFAULT_LIMITS.nodes} if that is not known)",
     )
     insertion_trace: Optional[str] = option(
         None, "write the steps of each tree into this folder, as NUMBER.txt and NUMBER.svg by sentence number"
@@ -100,19 +91,13 @@ class TreeInsertionConfig(ValidationAccuracyConfig, TranslationWithTreesConfig):
     insertion_oracle: ChoiceEnum(list(ORACLES)) = option(
         "centrality", "oracle of the trajectories to learn from: central nodes first (the paper's), or the fewest steps"
     )
-    target_distribution: ChoiceEnum(["rank", "optimal"]) = option(
+    target_distribution: ChoiceEnum(["rank", "optimal", "uniform"]) = option(
         "rank",
-        "target distribution of a slot: a softmax over the negative ranks of the nodes allowed there, or "
-        "the same probability for each of the best nodes (only with --insertion-oracle exact)",
+        "target distribution of a slot: a softmax over the negative ranks of the nodes allowed there; the same "
+        "probability for each of the best nodes (only with --insertion-oracle exact); or the same for all. The ranks "
+        "of tokens, for models that insert into sequences, are their distances from the centre of the slot",
     )
-    target_temperature: float = option(
-        0.1, "temperature of --target-distribution rank, and of --sequence-supervision binary"
-    )
-    sequence_supervision: ChoiceEnum(["binary", "uniform"]) = option(
-        "binary",
-        "target distribution of a slot between tokens, for models that insert into sequences: a softmax over the "
-        "negative distances of the missing tokens from their centre, or the same probability for each different token",
-    )
+    target_temperature: float = option(0.1, "temperature of --target-distribution rank")
     trajectories: Optional[int] = option(
         None, "draw from this number of trajectories of every tree (default: all that are stored)"
     )
@@ -212,8 +197,10 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
                 f"{folder} has trees for {self.insertion.lang}, not for {cfg.target_lang}: see --source-lang and "
                 "--target-lang"
             )
-        require_labels(tgt_dict, self.insertion.words, str(folder / f"dict.{cfg.target_lang}.txt"))
-        tgt_dict = InsertionDictionary(tgt_dict, self.insertion.words, notation_named(self.insertion.notation))
+        if not self.insertion.numbered:
+            raise DataFolderError(f"{folder} was made with --numbered-labels no, which is gone: preprocess again")
+        require_labels(tgt_dict, str(folder / f"dict.{cfg.target_lang}.txt"))
+        tgt_dict = InsertionDictionary(tgt_dict, notation_named(self.insertion.notation))
         super().__init__(cfg, src_dict, tgt_dict)
         self.sampler = sampler_of(cfg, self.insertion)
         check_samples(cfg)
@@ -234,8 +221,8 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
             is_too_long = stored.sizes > self.longest_target
         sampler: Any = self.sampler
         if self.decoding == Decoding.SEQUENCE_INSERTION:
-            distribution = TargetDistribution(self.cfg.sequence_supervision, self.cfg.target_temperature)
-            sampler = PartialSequenceSampler(distribution, self.cfg.seed)
+            # Of equal tokens in a slot, the one that is closest to its centre counts.
+            sampler = PartialSequenceSampler(replace(sampler.distribution, merge=np.maximum), self.cfg.seed)
         is_training = split == self.cfg.train_subset
         if is_training:
             sampler = replace(sampler, states=self.cfg.partial_states)
@@ -330,14 +317,12 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
         return SampledInsertionGenerator(models, self.target_dictionary, sampling, limits, keep_steps, scorer)
 
     def _limits(self, models) -> InsertionLimits:
-        nodes = self.cfg.max_nodes
-        if nodes is None:
-            train = self.insertion.splits.get("train")
-            nodes = DEFAULT_LIMITS.nodes if train is None else 2 * train.largest
+        """Allows twice the nodes of the largest training tree."""
+        limits, train = InsertionLimits(), self.insertion.splits.get("train")
+        nodes = limits.nodes if train is None else 2 * train.largest
         # A decoder with positions reads M nodes, the root included, as at most 3 M - 2 labels and brackets.
         lengths = [model.decoder.max_positions() for model in models if model.decoder.embed_positions is not None]
-        most = min([nodes, *((length + 2) // 3 - 1 for length in lengths)])
-        return InsertionLimits(self.cfg.max_insertion_steps, most)
+        return replace(limits, nodes=min([nodes, *((length + 2) // 3 - 1 for length in lengths)]))
 
     def generate(self, generator, models, sample, prefix_tokens=None, constraints=None):
         """Generates; marks outputs that are not complete trees; with ``--insertion-trace`` it writes all steps."""

@@ -21,7 +21,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tree_fairseq.tree_insertion.relations import pair_relations
 from tree_fairseq.tree_insertion.target import ANCESTOR, DESCENDANT, FIRST_CHILD, KINDS, NEXT_SIBLING
 
 # The new events at the opening and at the closing of an old node, in their order, `_OWN` is that of the node itself.
@@ -205,8 +204,7 @@ def partial_tree_input(shapes: TreeShapes, labels: np.ndarray, pad: int) -> dict
         - ``nodes`` ``[n]`` int64, the places of nodes in the flattened ``[B * M]``
         - ``slots`` ``[Z]`` int64, the ascending numbers of all slots (:mod:`tree_fairseq.tree_insertion.target`)
         - ``neighbours`` ``[Z, 3]`` int64, see :func:`slot_neighbours`
-        - ``relations`` ``[B, M, M]`` int16 and ``relation_rows`` ``[K, 3]`` int64, see
-          :func:`~tree_fairseq.tree_insertion.relations.pair_relations`
+        - ``relations`` ``[B, M, M]`` int16 and ``relation_rows`` ``[K, 3]`` int64, see :func:`pair_relations`
         - ``brackets`` and ``bracket_places``, see :func:`bracket_sequences`
     """
     nodes, kinds = np.divmod(shapes.slots, KINDS)
@@ -275,3 +273,97 @@ def bracket_sequences(shapes: TreeShapes) -> tuple[np.ndarray, np.ndarray]:
     brackets[labels[is_inner] - 1] = OPENING
     brackets[closing[is_inner]] = CLOSING
     return brackets.reshape(-1, width), labels
+
+
+STEPS = 10  # different counts of a relation, 0 to 9
+
+# Rows of the embedding tables: a row of zeros, then one for each count and kind of relation.
+NOTHING = 0
+UP = 1
+DOWN = UP + STEPS
+ACROSS = DOWN + 2 * STEPS - 1  # 0 steps across; steps to the left come before it, steps to the right after it
+CHILD = ACROSS + STEPS
+CHILD_OF = CHILD + STEPS
+RELATIONS = CHILD_OF + STEPS  # all rows
+
+# Relations as numbers: padding, then paths by steps up, down and across, then children, and parents, by rank.
+_SIDEWAYS = 2 * STEPS - 1
+_FIRST_CHILD = 1 + STEPS * STEPS * _SIDEWAYS
+_COUNT = _FIRST_CHILD + 2 * STEPS
+
+
+def pair_relations(shapes: TreeShapes) -> tuple[np.ndarray, np.ndarray]:
+    """Finds the relations of all pairs of nodes (Lukovnikov & Fischer 2021, Section 3.2.1).
+
+    The path from node i to node j goes ``up`` from i to a child of their lowest common ancestor, ``across`` its
+    children, and ``down`` to j. If one node is an ancestor of the other, the path only goes up or down. A parent and
+    its child are related differently, as "k-th child of" and "k-th child". Counts from 9 on are one class.
+
+    Returns:
+        - ``[B, M, M]`` int16, the number of the relation of node i to node j among the K different ones of these trees;
+          0 where j is padding. Where only i is padding, it may be any other
+        - ``[K, 3]`` int64, rows of the embedding tables whose sum represents a relation
+    """
+    up, down, across = _later_paths(shapes)
+    ups, downs = up + down.swapaxes(1, 2), down + up.swapaxes(1, 2)
+    sideways = across - across.swapaxes(1, 2) + np.int8(STEPS - 1)
+    numbers = 1 + (ups.astype(np.int16) * STEPS + downs) * _SIDEWAYS + sideways
+    children = np.flatnonzero(shapes.depths)
+    row, parents = shapes.rows[children], (shapes.parents - shapes.starts)[children]
+    places, ranks = (shapes.nodes - shapes.starts)[children], np.minimum(shapes.ranks[children], STEPS - 1)
+    numbers[row, parents, places] = _FIRST_CHILD + ranks
+    numbers[row, places, parents] = _FIRST_CHILD + STEPS + ranks
+    is_padding = np.arange(shapes.width) >= shapes.lengths[:, None]
+    numbers[np.broadcast_to(is_padding[:, None], numbers.shape)] = 0
+    is_present = np.zeros(_COUNT, bool)
+    is_present[numbers.ravel()] = is_present[0] = True
+    return (is_present.cumsum() - 1).astype(np.int16)[numbers], _ROWS[is_present]
+
+
+_PAIRS_AT_ONCE = 2**20
+
+
+def _later_paths(shapes: TreeShapes) -> np.ndarray:
+    """Steps up, down and across from each node to each later one of its tree, ``[3, B, M, M]`` int8, at most 9 each.
+
+    In preorder, the nodes after i up to a later node j that are closest to the root are children of the lowest common
+    ancestor: those after i's branch, up to j's own branch. So running minima of depths and ranks find all three counts.
+    Entries of earlier nodes are 0.
+    """
+    width = shapes.width
+    bits = width.bit_length()
+    # Depths and ranks in one number.
+    dtype = np.int16 if bits <= 7 else np.int32 if bits <= 15 else np.int64
+    largest, mask = np.iinfo(dtype).max, dtype(2**bits - 1)
+    depths, ranks = (shapes.padded(values.astype(dtype), 0) for values in (shapes.depths, shapes.ranks))
+    low, high = (depths << bits) + ranks, (depths << bits) + (mask - ranks)
+    places, most = np.arange(width), dtype(STEPS - 1)
+    found = np.empty((3, len(shapes), width, width), np.int8)
+    size = max(1, _PAIRS_AT_ONCE // low.size)
+    for first in range(0, width, size):
+        some = slice(first, first + size)
+        is_later = places > places[some, None]
+        lowest, highest = (
+            np.minimum.accumulate(np.where(is_later, keys[:, None], largest), axis=2) for keys in (low, high)
+        )
+        level = lowest >> bits  # the depth of both branches
+        up, down = depths[:, some, None] + 1 - level, depths[:, None] + 1 - level
+        forks = up > 0
+        up -= forks
+        down -= forks
+        across = ((mask - (highest & mask)) - (lowest & mask) + 1) * forks
+        for kind, counts in enumerate((up, down, across)):
+            found[kind, :, some] = np.minimum(counts, most) * is_later
+    return found
+
+
+def _rows_of_relations() -> np.ndarray:
+    """The rows of the embedding tables for all relations, ``[count, 3]`` int64."""
+    rows = np.full((_COUNT, 3), NOTHING)
+    ups, downs, sideways = np.indices((STEPS, STEPS, _SIDEWAYS)).reshape(3, -1)
+    rows[1:_FIRST_CHILD] = np.stack([UP + ups, DOWN + downs, ACROSS - STEPS + 1 + sideways], axis=1)
+    rows[_FIRST_CHILD:, 0] = np.arange(CHILD, RELATIONS)
+    return rows
+
+
+_ROWS = _rows_of_relations()

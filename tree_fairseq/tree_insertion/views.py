@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from tree_fairseq.drawing.insertion_steps import InsertionStep
 from tree_fairseq.drawing.views import Explained, Views, register_views, tree_record
-from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
+from tree_fairseq.tree_insertion.dictionary import InsertionDictionary, label_of
 from tree_fairseq.tree_insertion.search import InsertionGenerator, PartialTrees
 from tree_fairseq.tree_insertion.target import ANCESTOR, DESCENDANT, FIRST_CHILD, KINDS, NEXT_SIBLING
 from tree_fairseq.tree_insertion.tree_shapes import read_partial_trees
@@ -81,7 +81,7 @@ class ObservedInsertions:
         return tree_of_parents([self._label(label) for label in labels], parents)
 
     def _label(self, index: int) -> str:
-        return self.dictionary.words.label(self.dictionary[index])
+        return label_of(self.dictionary[index])
 
     def _name(self, index: int) -> str:
         return NOTHING if index == self.dictionary.keep else self._label(index)
@@ -111,7 +111,7 @@ class InsertionViews(Views):
         device = explained.inputs["src_tokens"].device
         partial = {name: best[name].unsqueeze(0).to(device) for name in ("labels", "parents")}  # (M,) -> (1, M)
         model.decode(model.encode(**explained.inputs), read_partial_trees(partial, dictionary.pad()))
-        return [dictionary.words.label(dictionary[index]) for index in best["labels"].tolist()]
+        return [label_of(dictionary[index]) for index in best["labels"].tolist()]
 
     def views(self, explained: Explained) -> dict[str, Any]:
         best = explained.hypotheses[0]

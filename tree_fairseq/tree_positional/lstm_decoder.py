@@ -35,15 +35,12 @@ class TopDownLSTM(nn.Module):
     to the children is the paper's parent attention feeding.
 
     Embeddings have width E, the states and the source have width D (``hidden_dim``), and ``degree`` is the number n of
-    branches. With ``feeds_attention``, children receive e. Dropout is applied to e.
+    branches. Dropout is applied to e.
     """
 
-    def __init__(
-        self, embed_dim: int, hidden_dim: int, degree: int, feeds_attention: bool = True, dropout: float = 0.0
-    ):
+    def __init__(self, embed_dim: int, hidden_dim: int, degree: int, dropout: float = 0.0):
         super().__init__()
-        self.feeds_attention = feeds_attention
-        self.cells = BranchLinear(degree, embed_dim + (2 if feeds_attention else 1) * hidden_dim, 4 * hidden_dim)
+        self.cells = BranchLinear(degree, embed_dim + 2 * hidden_dim, 4 * hidden_dim)
         self.query = nn.Linear(hidden_dim, hidden_dim, bias=False)
         self.output = nn.Linear(2 * hidden_dim, hidden_dim, bias=False)
         self.dropout = FairseqDropout(dropout, module_name=type(self).__name__)
@@ -56,8 +53,7 @@ class TopDownLSTM(nn.Module):
         ``h``, ``c`` and ``e`` are those of each child's parent, ``[M, D]``; ``embedded`` are the parents' symbols,
         ``[M, E]``; ``layers`` are those of ``self.cells``.
         """
-        inputs = torch.cat([embedded, h, e] if self.feeds_attention else [embedded, h], dim=1)
-        i, f, o, u = by_branch(inputs, sizes, layers).chunk(4, dim=1)
+        i, f, o, u = by_branch(torch.cat([embedded, h, e], dim=1), sizes, layers).chunk(4, dim=1)
         c = f.sigmoid() * c + i.sigmoid() * u.tanh()
         return o.sigmoid() * c.tanh(), c
 
@@ -92,9 +88,7 @@ class TreeToTreeLSTMDecoder(RecurrentDecoder):
         super().__init__(dictionary)
         self.symbols = symbols
         self.embed_tokens = nn.Embedding(len(dictionary), cfg.decoder_embed_dim, dictionary.pad())
-        self.lstm = TopDownLSTM(
-            cfg.decoder_embed_dim, cfg.hidden_size, symbols.degree, not cfg.no_parent_attention_feeding, cfg.dropout
-        )
+        self.lstm = TopDownLSTM(cfg.decoder_embed_dim, cfg.hidden_size, symbols.degree, cfg.dropout)
         self.output_projection = None
         if not cfg.share_decoder_input_output_embed:
             self.output_projection = nn.Linear(cfg.hidden_size, len(dictionary), bias=False)

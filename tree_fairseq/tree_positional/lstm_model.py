@@ -152,9 +152,6 @@ class TreeToTreeLSTMConfig(FairseqDataclass):
         512, "width of the states of encoder and decoder; a sequence encoder has half of it per direction"
     )
     dropout: float = option(0.1, "dropout of embeddings, of encoder states and of attention outputs")
-    no_parent_attention_feeding: bool = option(
-        False, "ablation: children do not receive the attention output of their parent"
-    )
     share_decoder_input_output_embed: bool = option(
         False, "share the target's embeddings with the output layer; both widths must then be equal"
     )

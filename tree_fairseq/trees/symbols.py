@@ -24,6 +24,7 @@ from dataclasses import dataclass
 
 from tree_fairseq.errors import ArityMismatchError, EmptySymbolTreeError, MultipleRootsError, ReservedMarkError
 from tree_fairseq.support.python_versions import zip_equal
+from tree_fairseq.trees.text import escape_label, unescape_label
 from tree_fairseq.trees.tree import Forest, Tree
 
 TRAVERSALS = ("dfs", "bfs")
@@ -36,20 +37,6 @@ ARITY_MARK = "^"
 # Nine digits are enough for the children of any tree.
 _ARITY = "0|[1-9][0-9]{0,8}"
 _UNKNOWN = re.compile(rf"<unk:({_ARITY})>")
-_TO_ESCAPE = re.compile(r"[\s\\]")
-_ESCAPED = re.compile(r"\\(?:u([0-9a-f]{4})|(.))")
-_ESCAPES = {" ": r"\s", "\\": r"\\"}
-
-
-def escape_label(label: str) -> str:
-    """A label as one nonempty word without blanks; the inverse is `unescape_label`."""
-    return _TO_ESCAPE.sub(lambda found: _ESCAPES.get(found[0]) or f"\\u{ord(found[0]):04x}", label) or r"\e"
-
-
-def unescape_label(word: str) -> str:
-    """The label of a word that `escape_label` returned."""
-    letters = {"s": " ", "e": ""}
-    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)) if found[1] else letters.get(found[2], found[2]), word)
 
 
 def unknown_symbol(arity: int) -> str:

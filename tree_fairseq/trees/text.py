@@ -31,6 +31,9 @@ _SUSPECT_BYTES = np.isin(np.arange(256), list(b"\x0b\x0c\x1c\x1d\x1e"))
 _SUSPECT_CHARACTERS = (b"\xc2\x85", b"\xe2\x80\xa8", b"\xe2\x80\xa9")
 _SUSPECT_RETURN = re.compile(rb"\r(?!\n|\Z)")
 _BLOCK = 1 << 20
+_TO_ESCAPE = re.compile(r"[\s\\]")
+_ESCAPED = re.compile(r"\\(?:u([0-9a-f]{4})|(.))")
+_ESCAPES = {" ": r"\s", "\\": r"\\"}
 
 
 def tokens(line: str) -> list[str]:
@@ -47,6 +50,17 @@ def character_name(character: str) -> str:
 def shorten(text: str) -> str:
     """The beginning of a text, long enough to recognise it in a message."""
     return text if len(text) <= 40 else text[:39] + "…"
+
+
+def escape_label(label: str) -> str:
+    """A label as one nonempty word without blanks; the inverse is `unescape_label`."""
+    return _TO_ESCAPE.sub(lambda found: _ESCAPES.get(found[0]) or f"\\u{ord(found[0]):04x}", label) or r"\e"
+
+
+def unescape_label(word: str) -> str:
+    """The label of a word that `escape_label` returned."""
+    letters = {"s": " ", "e": ""}
+    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)) if found[1] else letters.get(found[2], found[2]), word)
 
 
 def check_line(line: str, path: str | os.PathLike | None = None, line_number: int | None = None) -> str:

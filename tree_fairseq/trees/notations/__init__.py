@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from tree_fairseq.trees.notations.json_values import JsonNotation
-from tree_fairseq.trees.notations.notation import Notation
-from tree_fairseq.trees.notations.s_expressions import BracketNotation
+from tree_fairseq.trees.notations.notation import BracketNotation, Notation
 from tree_fairseq.trees.notations.terms import FUNQL, PROLOG, VARIABLE_FREE, TermNotation
 
 __all__ = ["NOTATIONS", "Notation", "notation_named"]

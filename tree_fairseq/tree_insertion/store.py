@@ -1,0 +1,288 @@
+"""Trees with trajectories on disk: lines become trees, oracles draw their trajectories, and a split is read by line.
+
+Trees and trajectories are in a memory-mapped indexed dataset of fairseq's, int32. ``PREFIX.bin`` has one item for each
+different tree. ``PREFIX.idx`` points from each line to its item. Lines with equal trees have the same offset. An item
+is
+
+    ``[M, count, place, ..., parent, ..., trajectory, trajectory, ...]``
+
+with M, the number of nodes including the root that decoding begins with; the number of trajectories; the places in the
+item at which they begin; M parents in preorder (-1 for the root); and the trajectories
+(:class:`tree_fairseq.tree_insertion.oracles.Trajectory`) of T steps,
+
+    ``[T, M steps, T + 2 starts, Q slots, Q candidates, Q ranks]``
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import itertools
+import logging
+import os
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from tree_fairseq.data_bin.index_files import (
+    checker_of,
+    data_and_index,
+    map_values,
+    read_index_with_pointers,
+    require_whole_index,
+    write_index,
+)
+from tree_fairseq.errors import CorruptFileError, InputError, SymbolTreeError
+from tree_fairseq.support.processes import ProcessPool
+from tree_fairseq.support.python_versions import zip_equal
+from tree_fairseq.tree_insertion.dictionary import label_of, words_of
+from tree_fairseq.tree_insertion.oracles import CentralityOracle, ExactOracle, Trajectory, trajectories
+from tree_fairseq.tree_insertion.target import ROOT_LABEL, TargetTree
+from tree_fairseq.trees.notations import Notation
+from tree_fairseq.trees.text import Chunk, TextInput, chunk_lines
+from tree_fairseq.trees.tree import Tree
+
+logger = logging.getLogger(__name__)
+
+ORACLES = {"centrality": CentralityOracle, "exact": ExactOracle}
+
+_HEAD = 2
+_BLOCK = 2**16  # trees whose lengths are computed at once
+_TREES_AT_A_TIME = 64
+_REPAIR = "Preprocess again, or run `tree-fairseq check` on the folder to see all problems"
+
+
+class EncodedTree(NamedTuple):
+    """A target tree as it is stored; two of them are equal if and only if their trees are.
+
+    ``words`` are those of its labels in preorder, separated by blanks; ``parents`` the indices of the parents, under
+    the root that decoding begins with, as bytes of ``[M]`` int32.
+    """
+
+    words: str
+    parents: bytes
+
+    @classmethod
+    def of(cls, tree: Tree) -> EncodedTree:
+        """Encodes a tree; raises ReservedMarkError if a label cannot be a word."""
+        return cls(" ".join(words_of(tree)), np.array(TargetTree.of(tree).parents, np.int32).tobytes())
+
+    @property
+    def nodes(self) -> int:
+        """Number of nodes, without the root that decoding begins with."""
+        return len(self.parents) // 4 - 1
+
+    def target(self) -> TargetTree:
+        """Returns the tree under the root that decoding begins with."""
+        labels = [ROOT_LABEL, *map(label_of, self.words.split(" "))]
+        return TargetTree(labels, np.frombuffer(self.parents, np.int32).tolist())
+
+
+@dataclass(frozen=True)
+class LineReader:
+    """Reads lines in a notation as trees of at most ``max_nodes`` nodes."""
+
+    notation: Notation
+    max_nodes: int
+
+    def chunk(self, path: Path, chunk: Chunk) -> list[EncodedTree]:
+        """Reads consecutive lines. The error of a line that is not a tree that can be stored names file and line."""
+        found = []
+        for number, line in chunk_lines(path, chunk):
+            tree = self.notation.read(line, path=path, line_number=number)
+            try:
+                found.append(EncodedTree.of(tree))
+            except InputError as error:
+                raise error.at(path, number) from None
+            if (nodes := found[-1].nodes) > self.max_nodes:
+                hint = "Leave the line and its parallel line out, or raise --max-target-nodes, which is "
+                raise SymbolTreeError(f"a tree of {nodes} nodes", path, number, hint=f"{hint}{self.max_nodes}.")
+        return found
+
+
+@dataclass
+class EncodedText:
+    """The trees of one file, line by line, and how often each word occurs."""
+
+    lines: list[EncodedTree] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+
+    @classmethod
+    def read(cls, text: TextInput, reader: LineReader, path: Path, pool: ProcessPool) -> EncodedText:
+        """Reads the trees of a file, and writes the words of each as a line of the file ``path``."""
+        found = cls()
+        known: dict[EncodedTree, EncodedTree] = {}
+        with open(path, "w", encoding="utf-8", newline="\n") as file:
+            read = partial(reader.chunk, text.path)
+            for trees in pool.map(read, text.chunks, f"read {text.path}"):
+                for tree in trees:
+                    file.write(tree.words + "\n")
+                    found.counts.update(tree.words.split(" "))
+                    # Equal trees share one object.
+                    found.lines.append(known.setdefault(tree, tree))
+        counts = len(found.lines), len(known), sum(found.counts.values()), found.largest
+        message = "[insertion] %s: %d trees, %d of them different, %d nodes, at most %d in a tree"
+        logger.info(message, text.path, *counts)
+        return found
+
+    @property
+    def largest(self) -> int:
+        """The number of nodes of the largest tree; 0 without trees."""
+        return max((tree.nodes for tree in self.lines), default=0)
+
+
+@dataclass(frozen=True)
+class TrajectorySampler:
+    """Draws the trajectories of trees, ``count`` of each oracle. They depend on the tree and the seed alone."""
+
+    oracles: tuple[str, ...]
+    count: int
+    seed: int = 1
+
+    def item(self, tree: EncodedTree) -> np.ndarray:
+        """Returns a tree with its trajectories as they are stored; those of the first oracle come first."""
+        digest = hashlib.sha256(tree.words.encode() + b"\0" + tree.parents).digest()
+        generator = np.random.default_rng([self.seed, int.from_bytes(digest[:8], "big")])
+        target = tree.target()
+        drawn = [trajectories(ORACLES[name](target), self.count, generator) for name in self.oracles]
+        return encode_item(target.parents, list(itertools.chain(*drawn)))
+
+    def items(self, trees: Sequence[EncodedTree]) -> list[np.ndarray]:
+        """Returns the items of several trees, a task for one process."""
+        return [self.item(tree) for tree in trees]
+
+
+def write_stores(texts: Mapping[Path, Sequence[EncodedTree]], sampler: TrajectorySampler, pool: ProcessPool) -> None:
+    """Writes the store of each split under its prefix; the trajectories of a tree in several splits are drawn once."""
+    begun = time.perf_counter()
+    trees = list(dict.fromkeys(itertools.chain(*texts.values())))
+    groups = [trees[first : first + _TREES_AT_A_TIME] for first in range(0, len(trees), _TREES_AT_A_TIME)]
+    new_items = itertools.chain.from_iterable(pool.map(sampler.items, groups, "looked for trajectories"))
+    written: dict[EncodedTree, tuple[InsertionStore, int]] = {}
+    for prefix, lines in texts.items():
+        numbers = {tree: number for number, tree in enumerate(dict.fromkeys(lines))}
+        # New items come in the order in which their trees occur here.
+        items = (written[tree][0].item(written[tree][1]) if tree in written else next(new_items) for tree in numbers)
+        write_store(prefix, items, [numbers[tree] for tree in lines])
+        store = InsertionStore(prefix)
+        written |= {tree: (store, line) for tree, line in zip_equal(numbers, store.distinct.tolist())}
+    seconds, count = time.perf_counter() - begun, sampler.count * len(sampler.oracles)
+    message = "[insertion] %d trajectories of each of %d trees in %.1f s, %.2f ms a tree"
+    logger.info(message, count, len(trees), seconds, 1000 * seconds / max(1, len(trees)))
+
+
+def encode_item(parents: Sequence[int], trajectories: Sequence[Trajectory]) -> np.ndarray:
+    """Encodes the parents of a tree, ``[M]``, and its trajectories as one item, int32."""
+    bodies = [np.concatenate([[each.length], *vars(each).values()]) for each in trajectories]
+    sizes = np.array([_HEAD + len(bodies) + len(parents), *map(len, bodies)])
+    places = np.cumsum(sizes)[:-1]
+    return np.concatenate([[len(parents), len(bodies)], places, parents, *bodies]).astype(np.int32)
+
+
+def write_store(prefix: str | os.PathLike, items: Iterable[np.ndarray], lines: Sequence[int]) -> None:
+    """Writes the different items and the item of each line of a split; the index last, when all items are on disk."""
+    data_path, index_path = data_and_index(prefix)
+    lengths = []
+    with open(data_path, "wb") as file:
+        for item in items:
+            file.write(np.ascontiguousarray(item, np.int32).data)
+            lengths.append(len(item))
+        file.flush()
+        os.fsync(file.fileno())
+    sizes, numbers = np.array(lengths, np.int64), np.array(lines, np.int64)
+    write_index(index_path, sizes[numbers], (np.cumsum(sizes) - sizes)[numbers])
+
+
+class InsertionStore:
+    """Reads the trees and trajectories of a split by line.
+
+    Opening maps the files, ``prefix`` with ``.bin`` and ``.idx``, and raises CorruptFileError if one is missing, has
+    another format, or was cut off. Reading makes views into the map. A store can be pickled; workers of a data loader
+    open it again.
+    """
+
+    def __init__(self, prefix: str | os.PathLike):
+        self.prefix = os.fspath(prefix)
+        data_path, index_path = data_and_index(prefix)
+        value_bytes, self._sizes, pointers = read_index_with_pointers(index_path)
+        if value_bytes != 4 or (pointers % 4).any() or (self._sizes <= _HEAD).any():
+            raise CorruptFileError(f"{index_path} is not the index of a trajectory file. {_REPAIR}")
+        self._starts = pointers // 4
+        self._values = map_values(data_path, int((self._starts + self._sizes).max(initial=0)))
+        require_whole_index(index_path)
+        self._blocks = checker_of(data_path, self._values)
+
+    def __reduce__(self):
+        return type(self), (self.prefix,)
+
+    def __len__(self) -> int:
+        return len(self._sizes)
+
+    def __getitem__(self, index: int) -> StoredInsertions:
+        return StoredInsertions(self.item(index))
+
+    @property
+    def counts(self) -> tuple[np.ndarray, np.ndarray]:
+        """Nodes of each line's tree, including the first root, and its trajectories; each is ``[lines]`` int32."""
+        return self._values[self._starts], self._values[self._starts + 1]
+
+    @functools.cached_property
+    def sizes(self) -> np.ndarray:
+        """Labels and brackets of each line's tree as :meth:`InsertionDictionary.sequence` writes it, ``[lines]`` int64.
+
+        The root that decoding begins with is left out.
+        """
+        starts, items = np.unique(self._starts, return_inverse=True)
+        blocks = [self._sequence_lengths(starts[at : at + _BLOCK]) for at in range(0, len(starts), _BLOCK)]
+        return np.concatenate([np.zeros(0, np.int64), *blocks])[items]
+
+    def _sequence_lengths(self, starts: np.ndarray) -> np.ndarray:
+        """Returns the labels and brackets of the items that begin at ``starts``, ``[items]`` int64."""
+        nodes = self._values[starts].astype(np.int64)
+        firsts = starts + _HEAD + self._values[starts + 1]
+        items = np.repeat(np.arange(len(starts)), nodes)
+        own = np.arange(len(items)) - (nodes.cumsum() - nodes)[items]
+        # In preorder, the parent of a first child is the node before it. The root and its only child do not count.
+        is_first_child = (self._values[firsts[items] + own] == own - 1) & (own > 1)
+        return nodes - 1 + 2 * np.bincount(items[is_first_child], minlength=len(starts))
+
+    @property
+    def distinct(self) -> np.ndarray:
+        """The first line of each different item, in the order of the items, int64."""
+        return np.unique(self._starts, return_index=True)[1]
+
+    def item(self, index: int) -> np.ndarray:
+        """Returns the item of a line, counted from 0; raises IndexError beyond the last."""
+        if not 0 <= index < len(self._sizes):
+            raise IndexError(f"line {index} of {len(self._sizes)}")
+        start = int(self._starts[index])
+        end = start + int(self._sizes[index])
+        if self._blocks is not None and self._blocks.unread:
+            self._blocks.require(4 * start, 4 * end)
+        return self._values[start:end]
+
+
+class StoredInsertions:
+    """The tree of one line, as ``parents`` ``[M]`` int32 in preorder, -1 for the root, and its trajectories."""
+
+    def __init__(self, item: np.ndarray):
+        self._item = item
+        nodes, self.trajectory_count = item[:_HEAD].tolist()
+        first = _HEAD + self.trajectory_count
+        self.parents = item[first : first + nodes]
+
+    def trajectory(self, number: int) -> Trajectory:
+        """Returns one of the trajectories; its arrays are int32."""
+        if not 0 <= number < self.trajectory_count:
+            raise IndexError(f"trajectory {number} of {self.trajectory_count}")
+        body = self._item[int(self._item[_HEAD + number]) :]
+        nodes, length = len(self.parents), int(body[0])
+        steps, starts, rest = np.split(body[1:], [nodes, nodes + length + 2])
+        slots, candidates, ranks = rest[: 3 * int(starts[-1])].reshape(3, -1)
+        return Trajectory(steps, starts, slots, candidates, ranks)
