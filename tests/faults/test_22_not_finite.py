@@ -92,7 +92,7 @@ def test_a_loss_that_is_nan_names_its_batch_and_replays(data, rare, monkeypatch,
     assert all(weight.isfinite().all() for weight in state["model"].values())
     capsys.readouterr()
     before = (tmp_path / "crash.json").read_bytes(), (tmp_path / "crash.pt").read_bytes()
-    assert replay.main([str(tmp_path / "crash.json"), "--cpu"]) == 1
+    assert replay.main([str(tmp_path / "crash.json")]) == 1
     printed = capsys.readouterr().out
     assert "NaN detected in output of" in printed
     assert f"sentence {number} alone: its loss is nan" in printed and printed.count(" alone: ") == 1

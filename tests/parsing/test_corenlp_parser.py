@@ -97,7 +97,8 @@ def test_another_kind_of_server_is_named(server, monkeypatch):
 
 def test_a_request_that_takes_too_long_is_a_failure_of_its_sentences(server, monkeypatch):
     monkeypatch.setattr(corenlp_parser, "_GRACE", 0.05)
-    parser = build_parser(options(server, parser_timeout=0.05))
+    monkeypatch.setattr(corenlp_parser, "SECONDS", 0.05)
+    parser = build_parser(options(server))
     with pytest.raises(RuntimeError, match="gave no answer in 0.05 s"):
         parser.parse([["SLOW"]])
 
@@ -112,9 +113,9 @@ def test_languages_without_a_parser(server):
 def test_the_identity_follows_the_version_the_properties_and_the_models(server):
     identity = build_parser(options(server)).identity()
     assert identity["version"] == "4.5.10" and identity["properties"]["pipelineLanguage"] == "en"
-    # The place of the server and the time that it has do not matter.
+    # The place of the server does not matter.
     with running() as other:
-        assert build_parser(options(other, parser_timeout=9)).identity() == identity
+        assert build_parser(options(other)).identity() == identity
         other.label = "NP"
         assert build_parser(options(other)).identity() != identity
     server.page = "no number here"

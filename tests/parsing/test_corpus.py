@@ -170,7 +170,7 @@ def test_malformed_trees_end_the_run_and_name_the_place(tmp_path, workers, monke
 @pytest.mark.parametrize("name", ["balanced", "random", "right-branching"])
 def test_controls_give_the_same_trees_in_processes(tmp_path, name, text, monkeypatch):
     monkeypatch.setattr(corpus, "_LINES_WORTH_PROCESSES", 0)
-    options = ParserOptions(name=name, seed=4)
+    options = ParserOptions(name=name)
     parsed = parse(text, tmp_path / "out", options)
     assert parsed.lines == 95 and not parsed.failed
     assert content(parsed.shards) == content(parse(text, tmp_path / "again", options, workers=2).shards)

@@ -33,10 +33,9 @@ def written(parser, *lines):
     st.lists(st.sampled_from(TOKENS), max_size=12),
     st.sampled_from(["none", "punct"]),
     st.sampled_from(["auto", "none", "bpe"]),
-    st.booleans(),
 )
-def test_leaves_are_the_tokens(tokens, ssplit, subwords, unescape):
-    options = ParserOptions(name="toy", ssplit=ssplit, subwords=subwords, unescape_moses=unescape)
+def test_leaves_are_the_tokens(tokens, ssplit, subwords):
+    options = ParserOptions(name="toy", ssplit=ssplit, subwords=subwords)
     (line,) = toy(options).parse_lines([" ".join(tokens)])
     assert forest_leaves(line.forest) == tokens and not line.failed
 
@@ -50,12 +49,6 @@ def test_the_parser_sees_whole_words_without_entities():
         and "(T2 &apos;s)" in forest
         and "\\-LRB-" in forest
     )
-
-
-def test_entities_can_be_kept():
-    parser = ToyParser()
-    written(toy(ParserOptions(name="toy", unescape_moses=False), parser), "it &apos;s")
-    assert parser.calls == [[["it", "&apos;s"]]]
 
 
 def test_blank_lines_keep_their_position():
@@ -162,7 +155,7 @@ def test_function_tags_are_stripped_from_the_inventory():
 
 
 def test_the_identity_depends_on_options_that_change_trees():
-    changes = [{"ssplit": "punct"}, {"subwords": "none"}, {"unescape_moses": False}, {"strip_function_tags": True}]
+    changes = [{"ssplit": "punct"}, {"subwords": "none"}, {"strip_function_tags": True}]
     identities = {toy(ParserOptions(name="toy", **change)).digest() for change in ({}, *changes)}
     assert len(identities) == 1 + len(changes)
     assert toy(ParserOptions(name="toy", batch_size=7, max_parse_failures=5)).identity() == toy().identity()

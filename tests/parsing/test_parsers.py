@@ -19,7 +19,7 @@ from tree_fairseq.trees.bracket import write_forest
 
 def test_options_are_kept_in_json():
     options = ParserOptions(
-        name="random", seed=7, max_parse_failures=3, parser_dir="models", ssplit="punct", subword_model="codes"
+        name="random", max_parse_failures=3, parser_dir="models", ssplit="punct", subword_model="codes"
     )
     assert ParserOptions.from_json(json.loads(json.dumps(options.to_json()))) == options
     share = ParserOptions(max_parse_failures=0.25)
@@ -27,9 +27,13 @@ def test_options_are_kept_in_json():
     assert isinstance(ParserOptions.from_json(json.loads(json.dumps(share.to_json()))).max_parse_failures, float)
 
 
-def test_options_of_another_version_are_refused():
-    with pytest.raises(ValueError, match="colour"):
-        ParserOptions.from_json({**ParserOptions().to_json(), "colour": "red"})
+def test_options_of_another_version_are_read_where_the_trees_are_the_same():
+    values = ParserOptions().to_json()
+    earlier = {"seed": 0, "unescape_moses": True, "parser_timeout": 9.0}
+    assert ParserOptions.from_json({**values, **earlier}) == ParserOptions()
+    for other in ({"seed": 3}, {"unescape_moses": False}, {"colour": "red"}):
+        with pytest.raises(ValueError, match=next(iter(other))):
+            ParserOptions.from_json({**values, **other})
 
 
 @pytest.mark.parametrize(

@@ -41,17 +41,16 @@ class Replay:
         batch: the batch in the file that the training wrote
         checkpoint: the state of the training
         data: folders that replace those of the training
-        cpu: whether a training on GPUs is replayed on the CPU
 
     Raises:
         DataFolderError: the training split has fewer sentences than the numbers say
     """
 
-    def __init__(self, batch: NonFiniteBatch, checkpoint: Path, data: Sequence[str] = (), cpu: bool = False):
+    def __init__(self, batch: NonFiniteBatch, checkpoint: Path, data: Sequence[str] = ()):
         self.batch = batch
         folders = ":".join(data or batch.data)
         state = checkpoint_utils.load_checkpoint_to_cpu(str(checkpoint), arg_overrides={"data": folders})
-        cfg = self._settings(state["cfg"], cpu)
+        cfg = self._settings(state["cfg"])
         self.task = tasks.setup_task(cfg.task)
         self.trainer = Trainer(
             cfg, self.task, self.task.build_model(cfg.model), self.task.build_criterion(cfg.criterion)
@@ -68,11 +67,11 @@ class Replay:
             )
 
     @staticmethod
-    def _settings(cfg: Any, cpu: bool) -> Any:
+    def _settings(cfg: Any) -> Any:
         """The settings of the training, for one process."""
         with open_dict(cfg):
             cfg.common.user_dir = None
-            cfg.common.cpu = cpu or cfg.common.cpu or not torch.cuda.is_available()
+            cfg.common.cpu = cfg.common.cpu or not torch.cuda.is_available()
             cfg.dataset.num_workers = 0
             cfg.distributed_training.distributed_world_size = 1
             cfg.distributed_training.distributed_rank = 0
@@ -160,12 +159,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("file", type=Path, metavar="FILE", help="crash.json, or crash-RANK.json of one of several processes")
     add("--checkpoint", type=Path, metavar="FILE", help="state of the training (default: crash.pt beside FILE)")
     add("--data", nargs="+", default=(), metavar="FOLDER", help="the preprocessed folder, if it has moved since")
-    add("--cpu", action="store_true", help="do not use a GPU")
     args = parser.parse_args(arguments)
     log_to_standard_error()
     try:
         batch = NonFiniteBatch.load(args.file)
-        replay = Replay(batch, args.checkpoint or args.file.with_name(CHECKPOINT), args.data, args.cpu)
+        replay = Replay(batch, args.checkpoint or args.file.with_name(CHECKPOINT), args.data)
         return _report(replay)
     except (TreeFairseqError, OSError) as error:
         return failed(error, logger)

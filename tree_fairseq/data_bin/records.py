@@ -92,8 +92,8 @@ class SideRecord(Record):
 
     def differences(self, other: SideRecord) -> list[str]:
         """Returns the differences through which the two give different trees to the same text."""
-        names = [name for name in {**self.parser, **other.parser} if name not in _INDIFFERENT_OPTIONS]
-        pairs = ((name, self.parser.get(name), other.parser.get(name)) for name in names)
+        mine, theirs = self.options.to_json(), other.options.to_json()
+        pairs = ((name, mine[name], theirs[name]) for name in mine if name not in _INDIFFERENT_OPTIONS)
         return super().differences(other) + [f"{name}: {one} and {two}" for name, one, two in pairs if one != two]
 
 

@@ -22,30 +22,29 @@ def _generator(*key: Any) -> random.Random:
     return random.Random(hashlib.sha256(json.dumps(key).encode()).digest())
 
 
-def degrade(forest: Forest, share: float, seed: int) -> Forest:
+def degrade(forest: Forest, share: float) -> Forest:
     """Attaches a share of the constituents of each tree elsewhere (`tree_fairseq.trees.transforms.reattach`).
 
-    Seed and words of a tree decide. A share of 0 changes nothing.
+    The words of a tree decide which. A share of 0 changes nothing.
     """
     if not share:
         return forest
-    return tuple(reattach(tree, share, _generator("noise", seed, forest_leaves((tree,)))) for tree in forest)
+    return tuple(reattach(tree, share, _generator("noise", 0, forest_leaves((tree,)))) for tree in forest)
 
 
 class ControlParser:
     """Builds binary trees over the words, with the same label everywhere.
 
     ``split`` returns how many words of a span go to the left child, given the width of the span (at least 2) and the
-    random generator of the sentence, which depends on the seed and on the words alone.
+    random generator of the sentence, which depends on its words alone.
     """
 
-    def __init__(self, name: str, split: Callable[[int, random.Random], int], seed: int = 0):
+    def __init__(self, name: str, split: Callable[[int, random.Random], int]):
         self._name = name
         self._split = split
-        self._seed = seed
 
     def identity(self) -> dict[str, Any]:
-        return {"name": self._name, "version": _VERSION, "seed": self._seed}
+        return {"name": self._name, "version": _VERSION, "seed": 0}
 
     def inventory(self) -> list[str]:
         return [_LABEL]
@@ -56,7 +55,7 @@ class ControlParser:
         return [self._parse_one(words) for words in sentences]
 
     def _parse_one(self, words: list[str]) -> Tree:
-        generator = _generator(self._seed, words)
+        generator = _generator(0, words)
         return binary_tree(words, lambda start, end: start + self._split(end - start, generator), _LABEL)
 
 
@@ -74,8 +73,8 @@ def balanced(options: ParserOptions) -> ControlParser:
 
 @register_parser("random", expensive=False)
 def random_trees(options: ParserOptions) -> ControlParser:
-    """Cuts every phrase at a place drawn at random, all places alike; ``--tree-seed`` draws other trees."""
-    return ControlParser("random", lambda width, generator: generator.randrange(1, width), options.seed)
+    """Cuts every phrase at a place drawn at random, all places alike; the words of the sentence decide."""
+    return ControlParser("random", lambda width, generator: generator.randrange(1, width))
 
 
 class FlatParser:

@@ -36,6 +36,8 @@ _LANGUAGES = ("ar", "de", "en", "es", "fr", "hu", "it", "zh")
 # The server refuses texts over 100,000 characters unless it was started with another limit.
 _CHARACTERS = 50_000
 _TRIES = 4
+SECONDS = 60.0
+"""The time that the server has for one request."""
 _GRACE = 5.0  # seconds that the server's own report of its time-out has to arrive
 _FIRST_WAIT = 0.5  # seconds before the second try; each further one waits twice as long
 # A server that is loading its models, or whose queue is full, answers with these for a while.
@@ -115,7 +117,7 @@ class CoreNlpParser:
         if lang not in _LANGUAGES:
             message = f"CoreNLP has no constituency parser for {options.lang!r}; it has one for {', '.join(_LANGUAGES)}"
             raise ParserUnavailableError(message)
-        self._server = CoreNlpServer(options.corenlp_url, options.parser_timeout)
+        self._server = CoreNlpServer(options.corenlp_url, SECONDS)
         self._options = options
         self._properties = {"pipelineLanguage": lang, "outputFormat": "json", "annotators": "tokenize,ssplit,pos,parse"}
 

@@ -58,7 +58,7 @@ from tree_fairseq.trees.tree import Forest, Tree, forest_leaves
 # Part of the identity: raised when the same parse of a line gives another forest.
 _VERSION = 1
 TextPath = Union[str, os.PathLike, None]
-_LINE_OPTIONS = ("ssplit", "tokenize", "subwords", "unescape_moses", "strip_function_tags")
+_LINE_OPTIONS = ("ssplit", "tokenize", "subwords", "strip_function_tags")
 
 
 @dataclass(frozen=True)
@@ -122,9 +122,11 @@ class LineParser:
     def identity(self) -> dict[str, Any]:
         """Returns all that decides the forest of a line, for JSON."""
         lines = {name: getattr(self.options, name) for name in _LINE_OPTIONS}
+        # Folders that have it from an option of an earlier version get equal identities.
+        lines["unescape_moses"] = True
         if self.options.noise:
             # Folders without noise do not mention it, as those that are older than it.
-            lines |= {"noise": self.options.noise, "noise_seed": self.options.seed}
+            lines |= {"noise": self.options.noise, "noise_seed": 0}
         return {
             "parser": self._parser_identity(),
             "lines": lines,
@@ -164,7 +166,7 @@ class LineParser:
         check_line(line, path, number)
         if self.parser is None:
             forest, failed = read_bracketed(line, self.options.on_parse_error, path, number)
-            forest = degrade(forest, self.options.noise, self.options.seed)
+            forest = degrade(forest, self.options.noise)
             leaves = forest_leaves(forest)
             if self._model is not None and subword_kind(leaves, self.options) == "none":
                 forest = split_words(forest, self._model.split(leaves))
@@ -175,7 +177,7 @@ class LineParser:
             return PreparedLine(number, texts=[raw.text] if raw.text.strip() else [], raw=raw)
         split = join_pieces(tokens(line), self.options, self._model)
         visible = split.words
-        if self.options.unescape_moses and "&" in line:
+        if "&" in line:
             visible = list(map(unescape_entities, visible))
         spans = split_sentences(visible) if self.options.ssplit == "punct" else [(0, len(visible))] if visible else []
         return PreparedLine(
@@ -211,14 +213,14 @@ class LineParser:
     def _forest(self, line: PreparedLine, answers: Sequence[str | Failure]) -> tuple[str, int] | None:
         """Returns the forest of a line in brackets and the number of its sentences; None if an answer is another's."""
         if line.raw is not None:
-            change = functools.partial(degrade, share=self.options.noise, seed=self.options.seed)
+            change = functools.partial(degrade, share=self.options.noise)
             return finish_raw_line(line.raw, answers[0] if answers else "", self._model, change)
         written = []
         for text, split, answer in zip_equal(line.texts, line.split, answers):
             words = text.split(" ")
             tree = write_forest((flat_tree(words),)) if isinstance(answer, Failure) else answer
             if self.options.noise:
-                tree = write_forest(degrade(read_forest(tree), self.options.noise, self.options.seed))
+                tree = write_forest(degrade(read_forest(tree), self.options.noise))
             spliced = splice_pieces(tree, words, split.pieces)
             if spliced is None:
                 return None

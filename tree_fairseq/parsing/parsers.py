@@ -60,6 +60,10 @@ def noise_share(text: str) -> float:
     return share
 
 
+# Options of earlier versions, and the only value that gives the trees of this version.
+_EARLIER = {"seed": 0, "unescape_moses": True}
+
+
 def _flag(flag: str, default: Any, help: str, **argument: Any) -> Any:
     """Returns a field that is set by a flag, with the flag's further arguments for argparse."""
     return field(default=default, metadata={"flag": flag, "help": help, "argument": argument})
@@ -120,14 +124,6 @@ class ParserOptions:
     corenlp_url: str = _flag(
         "--corenlp-url", "http://localhost:9000", "where --tree-parser corenlp finds a running server", metavar="URL"
     )
-    parser_timeout: float = _flag(
-        "--parser-timeout", 60.0, "seconds that a CoreNLP server has for one request", type=float, metavar="SECONDS"
-    )
-    unescape_moses: bool = _flag(
-        "--tree-keep-entities",
-        True,
-        "show the parser Moses' entities (&apos;) as they are, and not the characters they mean",
-    )
     strip_function_tags: bool = _flag("--tree-strip-function-tags", False, "NP-SBJ becomes NP")
     noise: float = _flag(
         "--tree-noise",
@@ -137,7 +133,6 @@ class ParserOptions:
         type=noise_share,
         metavar="P",
     )
-    seed: int = _flag("--tree-seed", 0, "which trees --tree-parser random and --tree-noise draw", type=int, metavar="N")
     device: str = _flag(
         "--tree-device",
         "auto",
@@ -179,6 +174,8 @@ class ParserOptions:
         names = {option.name for option in dataclasses.fields(cls)}
         if not isinstance(values, dict):
             raise InputError(f"the options of a parser are {values!r}", hint="Preprocess again.")
+        without_effect = {"parser_timeout", *(name for name, value in _EARLIER.items() if values.get(name) == value)}
+        values = {name: value for name, value in values.items() if name not in without_effect}
         if unknown := ", ".join(sorted(set(map(str, values)) - names)):
             raise InputError(f"unknown parser options: {unknown}; they were written by another version of tree_fairseq")
         try:

@@ -118,7 +118,6 @@ _TEXT_FLAGS: Flags = {
         "the text came from. New text is tokenised with it, and output is detokenised",
     },
     "--moses-no-dash-splits": {"action": "store_true", "help": "with --tokenizer moses: keep words with dashes whole"},
-    "--moses-no-escape": {"action": "store_true", "help": "with --tokenizer moses: no entities such as &apos;"},
 }
 
 _WAYS_TO_TREES = {

@@ -168,7 +168,7 @@ def _tokenizer_options(args: Namespace, lang: str) -> Optional[dict[str, Any]]:
         return {"tokenizer": name}
     # In a folder for classification, the name of the side is not that of a language.
     language = (getattr(args, "tree_lang", None) or "en") if lang == "text" else lang
-    switches = {flag: bool(getattr(args, flag, False)) for flag in ("moses_no_dash_splits", "moses_no_escape")}
+    switches = {"moses_no_dash_splits": bool(getattr(args, "moses_no_dash_splits", False)), "moses_no_escape": False}
     return {"tokenizer": name, "source_lang": language, "target_lang": language, **switches}
 
 

@@ -304,7 +304,6 @@ def as_markdown() -> Iterator[str]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs ``tree-fairseq repairs``; returns the exit status."""
     parser = argparse.ArgumentParser(prog="tree-fairseq repairs", description="Lists what the package repairs.")
-    parser.add_argument("--markdown", action="store_true", help="print the table of docs/repairs.md")
-    args = parser.parse_args(arguments)
-    print("\n".join(as_markdown() if args.markdown else as_text()))
+    parser.parse_args(arguments)
+    print("\n".join(as_text()))
     return 0
