@@ -21,8 +21,7 @@ from tests.benchmarks.measuring import Timing, peak_bytes, side_by_side
 from tests.benchmarks.random_trees import bracketed, depths, random_spans, random_tree
 from tests.benchmarks.reporting import Report
 from tests.benchmarks.tree_positions import random_places
-from tree_fairseq.nn.tree_batch import TreeBatch
-from tree_fairseq.tasks.reduced_trees import collate_trees
+from tree_fairseq.nn.tree_batch import TreeBatch, collate_trees
 from tree_fairseq.tree_positional.positions import TreePositions, TreePositionsConfig, branch_paths
 from tree_fairseq.tree_transformer.accumulation import AccumulationConfig, HierarchicalAccumulation
 from tree_fairseq.tree_transformer.tree_structure import TreeStructure

@@ -11,7 +11,7 @@ import torch
 from tests.benchmarks.classification_models import Task, build
 from tests.benchmarks.random_trees import random_tree
 from tree_fairseq.classification.dataset import SentenceTree, collate_sentences
-from tree_fairseq.tasks.reduced_trees import NodeArrays
+from tree_fairseq.nn.tree_batch import NodeArrays
 
 NO_NODES = NodeArrays(*(np.empty(0, np.int32) for _ in range(4)))
 

@@ -46,7 +46,7 @@ def test_from_an_sst_tree_to_its_class(sentiment):
 
     files = files_executed(predict)
     assert len(ranked[0]) == 5
-    assert len(files) <= 21, sorted(files)
+    assert len(files) <= 17, sorted(files)
 
 
 def test_from_sst_trees_to_their_loss(sentiment):
@@ -61,7 +61,7 @@ def test_from_sst_trees_to_their_loss(sentiment):
 
     files = files_executed(learn)
     assert losses[0] > 0
-    assert len(files) <= 24, sorted(files)
+    assert len(files) <= 18, sorted(files)
 
 
 OVERNIGHT = (

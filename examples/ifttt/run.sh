@@ -63,6 +63,6 @@ step "$OUTPUT/generate-test.txt" fairseq-generate "$BIN" --user-dir "$ROOT/tree_
     --batch-size 64 --required-batch-size-multiple 1 --results-path "$OUTPUT"
 # Channels, channels and functions, and F1 of productions
 step "$OUTPUT/score.json" python -m examples.ifttt.scores --run "$OUTPUT" --references "$TEXT" --target-lang lf --data "$BIN" \
-    $SYMBOLS --sets test= --group-metrics english intelligible gold --primary channel_accuracy \
+    $SYMBOLS --sets test= --primary channel_accuracy \
     --checkpoint "$RUN/checkpoints/average.pt" \
     --describe recipe=ifttt arch="$ARCH" seed="$SEED" --result "$OUT/result.json"

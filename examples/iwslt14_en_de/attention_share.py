@@ -25,7 +25,7 @@ import tree_fairseq
 from tree_fairseq.errors import ScoringError, TreeFairseqError
 from tree_fairseq.support.files import write_json
 from tree_fairseq.support.logs import failed
-from tree_fairseq.tree_transformer.attention import TreeCrossAttention
+from tree_fairseq.tree_transformer.model import TreeCrossAttention
 
 logger = logging.getLogger(__name__)
 

@@ -66,6 +66,5 @@ for split in test ${GENERATED_TEST:+test1}; do
 done
 step "$RUN/score.json" tree-fairseq score classification --run "$RUN" --references "$TEXT" \
     --sets test= ${GENERATED_TEST:+test1=generated} --length-bounds 10 20 30 40 50 \
-    --group-metrics attractors_0 attractors_1 attractors_2 attractors_3 attractors_4 \
     --checkpoint "$RUN/checkpoints/checkpoint_best.pt" \
     --describe recipe=sva arch="$ARCH" parser="$PARSER" seed="$SEED" --result "$OUT/result.json"

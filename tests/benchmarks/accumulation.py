@@ -21,8 +21,7 @@ from tests.benchmarks.reporting import (
     milliseconds,
     time_cells,
 )
-from tree_fairseq.nn.tree_batch import TreeBatch
-from tree_fairseq.tasks.reduced_trees import NodeArrays, collate_trees
+from tree_fairseq.nn.tree_batch import NodeArrays, TreeBatch, collate_trees
 from tree_fairseq.tree_transformer.accumulation import AccumulationConfig, HierarchicalAccumulation
 from tree_fairseq.tree_transformer.tree_structure import TreeStructure
 

@@ -17,7 +17,7 @@ from tests.benchmarks.reporting import PEAK_NOTE, Report, megabytes, millisecond
 from tests.benchmarks.translation_models import TrainingStep
 from tree_fairseq.classification.criterion import TreeClassificationCriterion
 from tree_fairseq.classification.dataset import SentenceTree, collate_sentences
-from tree_fairseq.tasks.reduced_trees import NodeArrays
+from tree_fairseq.nn.tree_batch import NodeArrays
 
 # Few words, because the update of a large table would hide the growth with the document.
 LEAVES, NODES, WORDS = 20, 13, 1_000

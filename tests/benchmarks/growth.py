@@ -17,7 +17,7 @@ from tests.benchmarks.growth_methods import METHODS, Method
 from tests.benchmarks.measuring import Settings, side_by_side
 from tests.benchmarks.random_trees import depths, random_tree
 from tests.benchmarks.reporting import Report
-from tree_fairseq.tasks.reduced_trees import NodeArrays
+from tree_fairseq.nn.tree_batch import NodeArrays
 
 LABELS, SENTENCES = 60, 2
 LENGTHS, WORST = (25, 50, 100, 200, 400), 1000

@@ -15,8 +15,8 @@ from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 from tests.benchmarks.translation_models import Task, TrainingStep, build, stock_batch
 from tests.tree_positional.symbol_batches import SymbolBatch
 from tree_fairseq.nn.modalities import SYMBOLS, Side
+from tree_fairseq.nn.tree_batch import NodeArrays, collate_trees
 from tree_fairseq.tasks.pair_dataset import collate_symbol_trees
-from tree_fairseq.tasks.reduced_trees import NodeArrays, collate_trees
 from tree_fairseq.trees.symbols import SymbolEncoding
 from tree_fairseq.trees.tree import Tree
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tree_fairseq.tasks.reduced_trees import NodeArrays
+from tree_fairseq.nn.tree_batch import NodeArrays
 
 _SHORT_FIRST_CHILD = 0.7
 

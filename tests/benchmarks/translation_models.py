@@ -16,7 +16,7 @@ from fairseq.optim.adam import Adam
 
 from tests.benchmarks.random_trees import random_tree
 from tree_fairseq.nn.modalities import CONSTITUENCY, Side
-from tree_fairseq.tasks.reduced_trees import collate_trees
+from tree_fairseq.nn.tree_batch import collate_trees
 from tree_fairseq.tree_transformer.model import TreeTransformerModel
 
 # The size of the joint vocabulary of the IWSLT recipe.

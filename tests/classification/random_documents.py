@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from tests.nn.tiny import random_tree
 from tree_fairseq.classification.document_structure import pack
-from tree_fairseq.tasks.reduced_trees import NodeArrays, collate_trees
+from tree_fairseq.nn.tree_batch import NodeArrays, collate_trees
 
 PAD, SYMBOLS = 1, 9
 

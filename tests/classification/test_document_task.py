@@ -175,8 +175,6 @@ def test_a_checkpoint_knows_what_it_was_trained_on(tree_data, row_data):
     task_of(tree_data).load_state_dict(state)
     with pytest.raises(DictionaryMismatchError, match="other classes"):
         task_of(row_data).load_state_dict(state)
-    with pytest.raises(DictionaryMismatchError, match="--unary-chains lowest, this is --unary-chains join"):
-        task_of(tree_data, unary_chains="join").load_state_dict(state)
 
 
 def test_a_checkpoint_with_other_labels_is_refused(rows, row_data, tmp_path):
@@ -195,12 +193,6 @@ def test_other_classes_of_a_model_that_is_fine_tuned_are_logged(tree_data, row_d
     task_of(row_data).require_same_data(state, fine_tuning=True)
     [message] = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
     assert all(", ".join(classes) in message for classes in (task.classes, task_of(row_data).classes))
-
-
-def test_how_trees_were_read_is_nothing_to_sequence_models(row_data):
-    task = task_of(row_data)
-    model_of(task, SEQUENCE_ARCH)
-    task_of(row_data, unary_chains="join").load_state_dict(task.state_dict())
 
 
 # Folders

@@ -20,8 +20,8 @@ from tree_fairseq.classification.examples import NODE_SYMBOL
 from tree_fairseq.classification.folder import IGNORE, UNLABELLED, ClassNodes
 from tree_fairseq.data_bin.tree_store import StoredTree, build_label_dictionary
 from tree_fairseq.errors import CorruptFileError
+from tree_fairseq.nn.tree_batch import TreeReader
 from tree_fairseq.support.python_versions import zip_equal
-from tree_fairseq.tasks.reduced_trees import TreeReader
 from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.spans import encode
 from tree_fairseq.trees.subwords import SUBWORD_SUFFIX, split_words

@@ -13,7 +13,7 @@ from tree_fairseq.drawing.views import Explained, matrix_values
 from tree_fairseq.explorer.cross_attention import cross_attention_view, recorded_attention
 from tree_fairseq.nn.shared_memory import ProjectedMemory, SharedMemoryAttention
 from tree_fairseq.tree_insertion.tree_shapes import read_partial_trees
-from tree_fairseq.tree_transformer.attention import TreeSelfAttention
+from tree_fairseq.tree_transformer.model import TreeSelfAttention
 from tree_fairseq.tree_transformer.views import TreeNodes, accumulation_view, recorded_nodes
 from tree_fairseq.treeformer.views import PHRASES_SHOWN
 

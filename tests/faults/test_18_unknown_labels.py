@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import logging
 
-import numpy as np
-import pytest
 from fairseq.data import Dictionary
 
 from tests.data_bin.corpora import run_preprocess, write_lines
 from tests.parsing import fake_parsers  # noqa: F401  (registers the parsers)
 from tree_fairseq.data_bin.manifest import Manifest
-from tree_fairseq.data_bin.tree_store import ChainLabels, TreeStore, load_label_dictionary
-from tree_fairseq.trees.spans import unary_chains
+from tree_fairseq.data_bin.tree_store import TreeStore, load_label_dictionary
 
 
 def preprocess(tmp_path, *, train: str, test: str, parser: str = "brackets"):
@@ -49,19 +46,3 @@ def test_pieces_under_any_tag_are_known_where_training_splits_words(tmp_path):
     labels = Dictionary.load(str(folder / "dict.label.en.txt"))
     assert {f"T{length}_sub" for length in range(1, 10)} <= set(labels.symbols)
     assert Manifest.load(folder).split("en", "test").unknown_labels == 0
-
-
-@pytest.mark.parametrize("unseen, name", [("(S (NP (NN a) (NN b)))", "S+NP"), ("(X (S (VP (NN a) (NN b))))", "X+S+VP")])
-def test_an_unseen_chain_is_unk_and_counted(tmp_path, unseen, name):
-    train = "(S (VP (NN a) (NN b))) (X (NP (NN c)) (NN d))"
-    folder = preprocess(tmp_path, train=train, test=unseen)
-    labels = load_label_dictionary(folder / "dict.label.en.txt")
-    assert "S+VP" in labels and "X+NP" not in labels
-    chains = ChainLabels(labels)
-    found = {}
-    for split in ("train", "test"):
-        tree = TreeStore(folder / f"{split}.en-de.en.tree")[0]
-        kept, chain_start = unary_chains(np.stack([tree.start, tree.end], axis=1))
-        found[split] = [labels[label] for label in chains.lookup(tree.label, chain_start, kept)]
-    assert found == {"train": ["S+VP", "X"], "test": ["<unk>"]}
-    assert chains.unknown == {name: 1}

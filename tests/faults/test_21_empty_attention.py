@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tests.nn.tiny import EOS, PAD, build, net_input, pairs, tiny_task
-from tree_fairseq.tasks.reduced_trees import NodeArrays, collate_trees
+from tree_fairseq.nn.tree_batch import NodeArrays, collate_trees
 
 TASK = tiny_task()
 

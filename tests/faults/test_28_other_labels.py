@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -54,19 +53,7 @@ def test_an_average_is_refused(trained, other_labels, tmp_path, caplog):
     assert "different labels" in caplog.text and not (tmp_path / "average.pt").exists()
 
 
-def test_unary_chains_are_read_as_in_training(trained):
-    with pytest.raises(DictionaryMismatchError, match="--unary-chains lowest"):
-        run("generate", trained.data, *TASK, "--path", trained.best, "--unary-chains", "join", "--cpu")
-
-
 @pytest.mark.parametrize("start", [("--finetune-from-model",), ("--reset-optimizer", "--restore-file")])
 def test_training_does_not_start_from_other_labels(trained, other_labels, tmp_path, start):
     with pytest.raises(DictionaryMismatchError, match="other labels"):
         train(other_labels.data, tmp_path, "--max-update", 1, *start, trained.best)
-
-
-def test_training_goes_on_with_the_same_unary_chains(trained, tmp_path):
-    shutil.copy(trained.best, tmp_path / "checkpoint_last.pt")
-    with pytest.raises(DictionaryMismatchError, match="--unary-chains lowest"):
-        train(trained.data, tmp_path, "--max-epoch", 3, "--unary-chains", "join")
-    train(trained.data, tmp_path, "--max-update", 11)

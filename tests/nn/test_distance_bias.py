@@ -23,7 +23,7 @@ from tree_fairseq.nn.distance_bias import (
 )
 from tree_fairseq.nn.modalities import SYMBOLS, Side
 from tree_fairseq.nn.tree_batch import TreeBatch
-from tree_fairseq.tree_transformer.attention import INITIAL_ANCESTOR_BIAS
+from tree_fairseq.tree_transformer.model import INITIAL_ANCESTOR_BIAS
 from tree_fairseq.treeformer import model  # noqa: F401
 
 TASK = tiny_task()

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from tests.nn.tiny import PAD, random_tree, stack
 from tree_fairseq.nn.distance_bias import leaf_distances, leaf_relations, linear_distances, symbol_distances
-from tree_fairseq.nn.tree_batch import TreeBatch
-from tree_fairseq.tasks.reduced_trees import NodeArrays, collate_trees
+from tree_fairseq.nn.tree_batch import NodeArrays, TreeBatch, collate_trees
 
 LIMIT = 6
 

@@ -9,8 +9,7 @@ from fairseq import utils
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tree_fairseq.nn.tree_batch import TreeBatch
-from tree_fairseq.tasks.reduced_trees import NodeArrays, collate_trees
+from tree_fairseq.nn.tree_batch import NodeArrays, TreeBatch, collate_trees
 
 PAD, EOS = 1, 2
 

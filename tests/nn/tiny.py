@@ -11,7 +11,7 @@ from fairseq.data import Dictionary
 from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 
 from tree_fairseq.nn.modalities import CONSTITUENCY, Side
-from tree_fairseq.tasks.reduced_trees import NodeArrays, collate_trees
+from tree_fairseq.nn.tree_batch import NodeArrays, collate_trees
 from tree_fairseq.tree_transformer import model  # noqa: F401  (registers the architectures)
 
 PAD, EOS = 1, 2

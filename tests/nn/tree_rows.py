@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from hypothesis import strategies as st
 
-from tree_fairseq.tasks.reduced_trees import NodeArrays, collate_trees
+from tree_fairseq.nn.tree_batch import NodeArrays, collate_trees
 from tree_fairseq.trees.tree import Tree
 
 PAD, BOS, SYMBOLS = 1, 0, 9

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from tests.strategies import deep_tree, forests, plain_trees
 from tree_fairseq.data_bin.tree_store import StoredTree, TreeBlock, TreeStore, TreeStoreWriter, build_label_dictionary
-from tree_fairseq.tasks.reduced_trees import ReducedTrees, TreeReader
+from tree_fairseq.nn.tree_batch import TreeReader
+from tree_fairseq.tasks.translation import ReducedTrees
 from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.spans import TreeSpans, encode
 from tree_fairseq.trees.subwords import split_words
@@ -21,7 +22,7 @@ GUM = Path(__file__).resolve().parents[3] / "shared" / "data" / "gum_constituenc
 LABELS = ("S", "NP", "VP", "PP", "NN", "DT", "VBZ")
 
 
-def twin(forest: Forest, join: bool) -> list[tuple[str, int, int, int]]:
+def twin(forest: Forest) -> list[tuple[str, int, int, int]]:
     """(label, start, end, depth) of the nodes that remain, in preorder, from the definition."""
     rows = []
 
@@ -31,8 +32,7 @@ def twin(forest: Forest, join: bool) -> list[tuple[str, int, int, int]]:
             chain.append(chain[-1].children[0])
         lowest, width = chain[-1], len(tree.leaves())
         if width >= 2:
-            label = "+".join(node.label for node in chain) if join else lowest.label
-            rows.append((label, start, start + width, depth))
+            rows.append((lowest.label, start, start + width, depth))
             for child in lowest.children:
                 visit(child, start, depth + 1)
                 start += len(child.leaves())
@@ -44,12 +44,8 @@ def twin(forest: Forest, join: bool) -> list[tuple[str, int, int, int]]:
     return rows
 
 
-def reader(*forests_to_know: Forest, join: bool = False) -> TreeReader:
-    """A reader whose dictionary has the labels of some forests, and their chains if requested."""
-    chains = {
-        tuple(label.split("+")): 1 for forest in forests_to_know for label, *_ in twin(forest, True) if "+" in label
-    }
-    return TreeReader(build_label_dictionary(LABELS, {}, chains), "join" if join else "lowest")
+def reader() -> TreeReader:
+    return TreeReader(build_label_dictionary(LABELS, {}, {}))
 
 
 def rows_of(read: TreeReader, forest: Forest) -> list[tuple[str, int, int, int]]:
@@ -58,11 +54,10 @@ def rows_of(read: TreeReader, forest: Forest) -> list[tuple[str, int, int, int]]
     return list(zip((read.labels[label] for label in nodes.label), *columns))
 
 
-@pytest.mark.parametrize("join", [False, True])
 @settings(max_examples=60, deadline=None)
 @given(forest=forests(plain_trees()))
-def test_reduction_equals_the_definition(join, forest):
-    assert rows_of(reader(forest, join=join), forest) == twin(forest, join)
+def test_reduction_equals_the_definition(forest):
+    assert rows_of(reader(), forest) == twin(forest)
 
 
 @settings(max_examples=40, deadline=None)
@@ -71,17 +66,6 @@ def test_reduced_trees_have_fewer_nodes_than_leaves_and_different_spans(forest):
     rows = rows_of(reader(), forest)
     spans = [(start, end) for _, start, end, _ in rows]
     assert len(set(spans)) == len(spans) <= sum(len(tree.leaves()) - 1 for tree in forest)
-
-
-def test_an_unseen_chain_is_unknown_and_counted():
-    seen = read_forest("(S (VP (VBZ a) (NN b)))")
-    unseen = read_forest("(NP (PP (NP (DT a) (NN b))))")
-    read = reader(seen, join=True)
-    assert rows_of(read, seen) == [("S+VP", 0, 2, 0)]
-    assert rows_of(read, unseen) == [("<unk>", 0, 2, 0)]
-    rows_of(read, unseen)
-    assert read.chains.unknown == {"NP+PP+NP": 2}
-    assert rows_of(reader(seen), unseen) == [("NP", 0, 2, 0)]  # the lowest label of a chain is known
 
 
 def test_a_word_that_is_split_becomes_a_node():
@@ -127,7 +111,7 @@ def test_stored_trees_are_reduced(tmp_path_factory, lines):
     assert len(reduced) == len(lines)
     for item, forest in zip((reduced[index] for index in range(len(reduced))), lines):
         assert list(zip(item.label, item.start, item.end, item.depth)) == [
-            (read.labels.index(label), *span) for label, *span in twin(forest, False)
+            (read.labels.index(label), *span) for label, *span in twin(forest)
         ]
 
 

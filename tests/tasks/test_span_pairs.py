@@ -107,7 +107,7 @@ def test_an_empty_split_has_no_batches(data_bin):
 
 
 def test_a_data_set_can_be_pickled_for_workers(data_bin):
-    task, dataset = load(data_bin, "valid", unary_chains="join")
+    task, dataset = load(data_bin, "valid")
     assert_trees_belong(task, pickle.loads(pickle.dumps(dataset)), VALID)
 
 

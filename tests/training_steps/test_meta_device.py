@@ -15,8 +15,8 @@ from fairseq.tasks import TASK_REGISTRY
 
 from tests.training_steps.cases import CASES, FOLDERS, Step
 from tests.training_steps.modes import NoConstants, NoQuestions, OneDevice, Synchronisation
-from tree_fairseq.nn.devices import PaddingAssumed
 from tree_fairseq.nn.encoders import ENCODERS
+from tree_fairseq.nn.tensors import PaddingAssumed
 from tree_fairseq.tasks import tree_task
 
 PENDING = dict.fromkeys(("lstm on", "lstm_classifier_tiny on"), "fairseq's LSTM packs sequences by lengths on the CPU")

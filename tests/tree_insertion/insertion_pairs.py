@@ -11,7 +11,7 @@ from tests.nn.tiny import build, dictionary, random_tree, stack
 from tests.tree_insertion.partial_trees import PAD, random_batch
 from tests.tree_insertion.slot_batches import label_dictionary
 from tree_fairseq.nn.modalities import CONSTITUENCY, Side
-from tree_fairseq.tasks.reduced_trees import collate_trees
+from tree_fairseq.nn.tree_batch import collate_trees
 from tree_fairseq.tree_insertion import model  # noqa: F401  (registers the architectures)
 from tree_fairseq.tree_insertion.tree_shapes import read_partial_trees
 

@@ -15,8 +15,7 @@ from tests.tree_transformer import direct_accumulation
 from tree_fairseq.nn.shared_memory import Memory
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.tree_transformer.accumulation import AccumulationConfig
-from tree_fairseq.tree_transformer.attention import TreeCrossAttention, TreeSelfAttention
-from tree_fairseq.tree_transformer.model import TreeModelConfig
+from tree_fairseq.tree_transformer.model import TreeCrossAttention, TreeModelConfig, TreeSelfAttention
 from tree_fairseq.tree_transformer.tree_structure import TreeStructure
 
 WIDTH, HEADS, PAD = 12, 2, 1

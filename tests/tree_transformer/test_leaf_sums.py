@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tree_fairseq.tree_transformer.branch_sums import LeafSums
+from tree_fairseq.tree_transformer.tree_structure import LeafSums
 
 ROWS, LEAVES = 5, 4
 

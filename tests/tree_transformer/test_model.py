@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from tests.nn.tiny import PAD, build, net_input, pairs, random_tree, stack, tiny_task
 from tree_fairseq.errors import MissingTreesError
-from tree_fairseq.tasks.reduced_trees import NodeArrays
+from tree_fairseq.nn.tree_batch import NodeArrays
 
 TASK = tiny_task()
 LENGTHS = (7, 1, 4, 11, 2)  # one of them a single leaf, hence without a node

@@ -9,7 +9,7 @@ import torch
 
 from tests.nn.tiny import PAD, arguments, build, net_input, pairs, stock_flags, tiny_task
 from tree_fairseq.errors import MissingTreesError
-from tree_fairseq.tree_transformer.attention import INITIAL_ANCESTOR_BIAS
+from tree_fairseq.tree_transformer.model import INITIAL_ANCESTOR_BIAS
 
 TASK = tiny_task()
 BATCH = pairs(TASK, 7, 1, 4, 11, 2)

@@ -57,9 +57,6 @@ class ClassifierConfig(FairseqDataclass):
     """Options of all models that classify."""
 
     classifier_dropout: float = option(0.1, "dropout of the states that classes are read from")
-    freeze_embeddings: bool = option(
-        False, "leave the words' vectors as they are, such as those of --encoder-embed-path"
-    )
 
 
 @dataclass
@@ -96,14 +93,13 @@ def _add_fields(parser: ArgumentParser, config: type, names: Sequence[str], pref
 def build_word_embeddings(cfg, dictionary: Dictionary) -> nn.Embedding:
     """Makes the vectors ``[V, encoder_embed_dim]`` of words as fairseq's transformer does.
 
-    Those of the file ``encoder_embed_path`` replace random ones; with ``freeze_embeddings`` none are trained.
+    Those of the file ``encoder_embed_path`` replace random ones.
     """
     embeddings = TransformerModelBase.build_embedding(cfg, dictionary, cfg.encoder_embed_dim)
     if cfg.encoder_embed_path:
         vectors = _read_vectors(cfg.encoder_embed_path, cfg.encoder_embed_dim)
         utils.print_embed_overlap(vectors, dictionary)
         utils.load_embedding(vectors, dictionary, embeddings)
-    embeddings.weight.requires_grad = not cfg.freeze_embeddings
     return embeddings
 
 

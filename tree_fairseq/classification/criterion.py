@@ -12,7 +12,6 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.logging import metrics
 from fairseq.logging.meters import Meter
 from scipy import stats
-from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 from torch import Tensor
 from torch.nn import functional
 
@@ -182,30 +181,18 @@ def confusion_counts(target: Tensor, predicted: Tensor, num_classes: int) -> Ten
 
 
 def class_figures(counts: np.ndarray) -> dict[str, float]:
-    """Computes the metrics of a confusion matrix ``[C, C]`` by name.
-
-    ``accuracy``; ``macro_f1``, the mean of F1 over the classes that occur, right or predicted; ``matthews``, Matthews'
-    correlation, which is 0 if all right or all predicted classes are the same; and ``f1``, that of the second of two
-    classes.
-    """
-    target, predicted = np.nonzero(counts)
-    weights = counts[target, predicted]
-    varies = min(len(set(target)), len(set(predicted))) > 1
-    figures = {
-        "accuracy": accuracy_score(target, predicted, sample_weight=weights),
-        "macro_f1": f1_score(target, predicted, sample_weight=weights, average="macro", zero_division=0),
-        "matthews": matthews_corrcoef(target, predicted, sample_weight=weights) if varies else 0,
-    }
-    if len(counts) == 2:
-        figures["f1"] = f1_score(target == 1, predicted == 1, sample_weight=weights, zero_division=0)
-    return {name: 100 * float(value) for name, value in figures.items()}
+    """Computes the metrics of a confusion matrix ``[C, C]`` (:func:`class_figures_of_counts`)."""
+    sums = np.stack([counts.diagonal(), counts.sum(axis=1), counts.sum(axis=0)])
+    return {name: float(value) for name, value in class_figures_of_counts(sums).items()}
 
 
 def class_figures_of_counts(counts: np.ndarray) -> dict[str, np.ndarray]:
-    """Computes accuracy, macro F1 and Matthews' correlation of many samples at once, as :func:`class_figures` of one.
+    """Computes the metrics of many samples at once, each ``[...]``, in percent.
 
-    ``counts``, ``[..., 3, C]``, has for each class how often it is right and predicted, right, and predicted. Each
-    result is ``[...]``.
+    ``counts``, ``[..., 3, C]``, has for each class how often it is right and predicted, right, and predicted. The
+    metrics are ``accuracy``; ``macro_f1``, the mean of F1 over the classes that occur, right or predicted;
+    ``matthews``, Matthews' correlation, which is 0 if all right or all predicted classes are the same; and, of two
+    classes, ``f1``, that of the second.
     """
     both, right, predicted = np.moveaxis(np.asarray(counts, np.float64), -2, 0)
     occurs, size = right + predicted > 0, right.sum(axis=-1)
@@ -213,11 +200,12 @@ def class_figures_of_counts(counts: np.ndarray) -> dict[str, np.ndarray]:
     # Covariances of classes as indicators (Gorodkin 2004), times the square of the number of examples.
     covariance = both.sum(axis=-1) * size - (right * predicted).sum(axis=-1)
     variances = (size**2 - (right**2).sum(axis=-1)) * (size**2 - (predicted**2).sum(axis=-1))
-    return {
+    figures = {
         "accuracy": 100 * both.sum(axis=-1) / size,
         "macro_f1": 100 * f1.sum(axis=-1) / occurs.sum(axis=-1),
         "matthews": 100 * covariance / np.sqrt(np.where(variances > 0, variances, np.inf)),
     }
+    return {**figures, "f1": 100 * f1[..., 1]} if f1.shape[-1] == 2 else figures
 
 
 def confusion_line(counts: np.ndarray, names: Sequence[str]) -> str:

@@ -21,8 +21,8 @@ from tree_fairseq.classification.document_structure import pack
 from tree_fairseq.classification.folder import IGNORE, ClassNodes, class_targets, read_target
 from tree_fairseq.data_bin.tree_store import StoredTree
 from tree_fairseq.errors import LongSentenceError
+from tree_fairseq.nn.tree_batch import NodeArrays, TreeReader, collate_trees
 from tree_fairseq.tasks.pair_dataset import BufferedBatch, CarriedInput, KeepsRemainder
-from tree_fairseq.tasks.reduced_trees import NodeArrays, TreeReader, collate_trees
 from tree_fairseq.trees.spans import unary_chains
 
 logger = logging.getLogger(__name__)
@@ -104,7 +104,7 @@ def collate_sentences(
 
     Returns:
         ``tokens`` ``[R, N]``, padded on the right; ``label``, ``start``, ``end`` and ``depth`` ``[R, M]`` and
-        ``branches`` (:func:`tree_fairseq.tasks.reduced_trees.collate_trees`); ``document`` ``[R]``, the document of
+        ``branches`` (:func:`tree_fairseq.nn.tree_batch.collate_trees`); ``document`` ``[R]``, the document of
         each sentence, ascending from 0; all int64. ``num_documents`` is B. If a document has several sentences,
         ``packed`` holds the same sentences in fewer rows (:func:`pack`)
     """

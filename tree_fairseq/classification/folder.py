@@ -271,6 +271,7 @@ class ExampleFiles(NamedTuple):
 
 def open_split(
     folder: Path,
+    manifest: Manifest,
     split: str,
     combine: bool,
     text_dictionary: Dictionary,
@@ -281,7 +282,6 @@ def open_split(
 
     With ``combine``, the split has all parts: ``train``, ``train1``, ...
     """
-    manifest = Manifest.load(folder)
     record = manifest.verify_section(ClassificationRecord, folder, [])
     has_trees = record.task == TASK
     known = manifest.side(TEXT).splits if has_trees else record.splits

@@ -13,9 +13,9 @@ from torch import Tensor
 from tree_fairseq.classification.classifier import TRANSFORMER_SIZES, ClassifierConfig, ClassReadout, SequenceClassifier
 from tree_fairseq.classification.document_structure import text_rows
 from tree_fairseq.errors import MissingTreesError
-from tree_fairseq.nn.devices import has_fast_bfloat16, without_autocast
 from tree_fairseq.nn.distance_bias import DistanceBiasConfig, DistanceBiasedEncoder, flags_of_tables, tree_tables
 from tree_fairseq.nn.extended_transformer import register_architectures, set_defaults
+from tree_fairseq.nn.tensors import has_fast_bfloat16, without_autocast
 from tree_fairseq.support.options import option
 
 

@@ -37,9 +37,9 @@ from tree_fairseq.data_bin.text_record import with_folder_model
 from tree_fairseq.data_bin.token_files import load_dictionary
 from tree_fairseq.data_bin.tree_store import load_label_dictionary
 from tree_fairseq.errors import DataFolderError, DictionaryMismatchError, InputError
+from tree_fairseq.nn.tree_batch import TreeReader, as_stored
 from tree_fairseq.support.options import given_flags, option, refuse_flags
 from tree_fairseq.tasks.pair_dataset import NewLines, first_line_of
-from tree_fairseq.tasks.reduced_trees import TreeReader, as_stored
 from tree_fairseq.tasks.tree_task import TreeTask, TreeTaskConfig
 from tree_fairseq.tasks.unknown_tokens import count_typed
 from tree_fairseq.trees.spans import decode
@@ -78,7 +78,8 @@ class ClassificationTask(ClassTask, TreeTask):
     def __init__(self, cfg: ClassificationConfig):
         super().__init__(cfg)
         self.folder = Path(utils.split_paths(cfg.data)[0])
-        self.record = Manifest.load(self.folder).verify_section(ClassificationRecord, self.folder, [])
+        self.manifest = Manifest.load(self.folder)
+        self.record = self.manifest.verify_section(ClassificationRecord, self.folder, [])
         if self.record.task != self.name:
             made_for = f"{self.folder} was preprocessed with --task {self.record.task}"
             raise DataFolderError(f"{made_for}, this is --task {self.name}")
@@ -112,13 +113,14 @@ class ClassificationTask(ClassTask, TreeTask):
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs):
         """Loads a split. Of several folders, every epoch trains on another one; the first has all other splits."""
         folder = self.folder_of(split, epoch)
-        if folder != self.folder and (different := self.differences(folder, Manifest.load(folder))):
+        manifest = self.manifest if folder == self.folder else Manifest.load(folder)
+        if manifest is not self.manifest and (different := self.differences(folder, manifest)):
             raise DictionaryMismatchError(
                 f"{folder} has other {' and '.join(different)} than {self.folder}; preprocess it in the same way, with "
                 "--srcdict and --tgtdict of the first folder, which takes its labels along"
             )
         impl = None if self.cfg.dataset_impl is None else str(self.cfg.dataset_impl)
-        files = open_split(folder, split, combine, self.src_dict, self.tgt_dict, impl)
+        files = open_split(folder, manifest, split, combine, self.src_dict, self.tgt_dict, impl)
         self.datasets[split] = dataset = self.make_dataset(files, split)
         logger.info("[%s] %d examples, %d tokens", split, len(dataset), int(dataset.sizes.sum()))
 
@@ -235,10 +237,6 @@ class TreeClassificationConfig(ClassificationConfig):
         "all: train on the class of every node and leaf that has one; root: on that of the example alone; "
         "auto: all, if nodes have classes and the model has states of nodes",
     )
-    unary_chains: ChoiceEnum(["lowest", "join"]) = option(
-        "lowest",
-        "a chain of constituents over the same words is one node: with the 'lowest' label, or all labels joined",
-    )
     max_source_positions: int = option(
         1024, "leaves that a document may have; of a longer one, the sentences are read that end within them"
     )
@@ -256,14 +254,14 @@ class TreeClassificationTask(ClassificationTask):
 
     def __init__(self, cfg: TreeClassificationConfig):
         super().__init__(cfg)
-        self.trees = Manifest.load(self.folder).side(TEXT)
+        self.trees = self.manifest.side(TEXT)
         self.label_dictionary = load_label_dictionary(self.folder / self.trees.labels)
         for name, dictionary in (("text", self.src_dict), ("label", self.label_dictionary), ("class", self.tgt_dict)):
             logger.info("%s dictionary: %d types", name, len(dictionary))
         if str(cfg.label_nodes) == "all" and not self.record.node_labels:
             raise DataFolderError(f"--label-nodes all: {self.folder} has classes of examples only, not of nodes")
         self.labels_all_nodes = self.record.node_labels and str(cfg.label_nodes) != "root"
-        self.read_tree = TreeReader(self.label_dictionary, cfg.unary_chains)
+        self.read_tree = TreeReader(self.label_dictionary)
         # Of all members of an ensemble. Models are built before data sets are loaded.
         self.completions: list[Callable[[dict[str, Any]], dict[str, Any]]] = []
 
@@ -327,10 +325,9 @@ class TreeClassificationTask(ClassificationTask):
         return model
 
     def checkpoint_facts(self) -> dict[str, Any]:
-        """Adds the labels of nodes and the reading of unary chains."""
+        """Adds the labels of nodes."""
         facts = super().checkpoint_facts()["classification"]
-        trees = {"labels": list(self.label_dictionary.symbols), "unary_chains": str(self.cfg.unary_chains)}
-        return {"classification": {**facts, **trees}}
+        return {"classification": {**facts, "labels": list(self.label_dictionary.symbols)}}
 
     def state_dict(self) -> dict:
         """Leaves out the labels of trees if no model reads trees."""

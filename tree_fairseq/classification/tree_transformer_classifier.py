@@ -27,12 +27,11 @@ from tree_fairseq.nn.distance_bias import (
     tree_tables,
 )
 from tree_fairseq.nn.extended_transformer import register_architectures
-from tree_fairseq.nn.shared_memory import join_heads, split_heads
+from tree_fairseq.nn.tensors import join_heads, split_heads
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.support.options import option
 from tree_fairseq.tree_transformer.accumulation import AccumulationConfig
-from tree_fairseq.tree_transformer.attention import TreeSelfAttention
-from tree_fairseq.tree_transformer.model import TreeTransformerEncoder
+from tree_fairseq.tree_transformer.model import TreeSelfAttention, TreeTransformerEncoder
 from tree_fairseq.tree_transformer.tree_structure import TreeStructure
 
 

@@ -18,7 +18,6 @@ from tree_fairseq.classification.classifier import (
     build_word_embeddings,
 )
 from tree_fairseq.errors import InputError
-from tree_fairseq.nn.devices import padded_on_the_right
 from tree_fairseq.nn.distance_bias import (
     DistanceBiasConfig,
     DistanceBiasedEncoder,
@@ -29,6 +28,7 @@ from tree_fairseq.nn.distance_bias import (
 from tree_fairseq.nn.extended_transformer import register_architectures, set_defaults, transformer_config
 from tree_fairseq.nn.pretrained import PretrainedEncoder, encoder_folder
 from tree_fairseq.nn.stock_weights import add_initial_weights, built_aside
+from tree_fairseq.nn.tensors import padded_on_the_right
 from tree_fairseq.support.options import option
 from tree_fairseq.treeformer.chart import ChartConfig, ChartSummary
 
@@ -47,6 +47,7 @@ class EncoderWithBOS(DistanceBiasedEncoder):
 
 
 _SCALE = "log_scale"
+_INITIAL_SCALE = 0.05
 
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
@@ -61,12 +62,11 @@ class TreeformerClassifierConfig(ClassifierConfig, ChartConfig, DistanceBiasConf
         "replace its own. Without this flag, an encoder is trained from scratch",
     )
     no_chart: bool = option(False, "no phrases: the encoder's first state alone (the paper's baseline)")
-    initial_chart_scale: float = option(
-        0.05,
-        "initial value of learned factors, one a dimension, by which the chart's phrases are multiplied before they "
-        "are added; the model starts close to the encoder alone (not in the paper)",
+    no_chart_scale: bool = option(
+        False,
+        "as in the paper, no learned factors, one a dimension, by which the chart's phrases are multiplied before they "
+        "are added; they start at 0.05, so that the model starts close to the encoder alone",
     )
-    no_chart_scale: bool = option(False, "no such factors, as in the paper")
 
 
 @register_model("treeformer_classifier")
@@ -101,14 +101,9 @@ class TreeformerClassifier(SequenceClassifier):
 
     @classmethod
     def build_model(cls, args, task):
-        """Builds the chart, too, whose options must not contradict each other."""
+        """Builds the chart, too."""
         cls.check_task(task)
         cls.set_defaults(args)
-        if not args.initial_chart_scale > 0:
-            problem = f"--initial-chart-scale {args.initial_chart_scale:g} is not above 0"
-            raise InputError(
-                problem, hint="Use --no-chart to leave the chart out, --no-chart-scale for the paper's model."
-            )
         if tree_tables(args):
             problem = f"{flags_of_tables(args)} measures paths in trees, and this model reads plain text"
             raise InputError(problem, hint="Use --distance-bias linear.")
@@ -120,7 +115,7 @@ class TreeformerClassifier(SequenceClassifier):
         if not args.no_chart:
             summary = built_aside(lambda: ChartSummary(width, args))
             if not args.no_chart_scale:
-                log_scale = torch.full((width,), math.log(args.initial_chart_scale))
+                log_scale = torch.full((width,), math.log(_INITIAL_SCALE))
         return cls(encoder, ClassReadout(width, task.num_classes, args.classifier_dropout), summary, log_scale)
 
     def upgrade_state_dict(self, state_dict: dict[str, Tensor]):

@@ -41,7 +41,8 @@ def explore(args: argparse.Namespace, overrides: dict[str, Any]) -> None:
     """Loads the systems, explains the sentences, and writes or serves the page."""
     systems = [System(load_models(args.path, args.data, overrides, args.cpu), "model")]
     if args.baseline is not None:
-        baseline = load_models(args.baseline, args.baseline_data or args.data, overrides, args.cpu)
+        checkpoint, data = [*args.baseline, args.data][:2]
+        baseline = load_models(checkpoint, data, overrides, args.cpu)
         systems.append(System(baseline, "baseline"))
     comparison = Comparison(systems, progress=not args.no_progress_bar)
     count = args.sentences
@@ -77,11 +78,11 @@ def _add_flags(parser: argparse.ArgumentParser) -> list[str]:
     title = "Explorer (--input FILE reads sentences, one a line, instead of --gen-subset)"
     add = parser.add_argument_group(title).add_argument
     sentences = f"the first N sentences (default: {_SENTENCES}, with --serve {_SENTENCES_SERVED})"
+    baseline = "a second system to compare with, and its folder if it is another"
     served = "serve the page on this machine alone (127.0.0.1), for typed sentences"
     page = f"the page (default: {_OUTPUT}, unless --json or --serve is given)"
     own = [
-        add("--baseline", metavar="CHECKPOINT", help="a second system to compare with"),
-        add("--baseline-data", metavar="DIR", help="the folder of the second system, if it is another"),
+        add("--baseline", nargs="+", metavar=("CHECKPOINT", "DIR"), help=baseline),
         add("--sentences", type=_count, metavar="N", help=sentences),
         add("--output", type=Path, metavar="FILE", help=page),
         add("--json", type=Path, metavar="FILE", help="write what the page shows as JSON"),
@@ -129,8 +130,8 @@ def _check(args: argparse.Namespace) -> None:
         demo_model()
     if args.path is None:
         raise InputError("--path CHECKPOINT is missing, the model to explore", hint="--demo explores the package's.")
-    if args.baseline_data is not None and args.baseline is None:
-        raise InputError("--baseline-data is the folder of --baseline CHECKPOINT, which is missing")
+    if len(args.baseline or ()) > 2:
+        raise InputError("--baseline is one CHECKPOINT and, if it has another, its folder")
     for path in (args.output, args.json):
         if path is not None and not path.absolute().parent.is_dir():
             raise InputError(f"the folder {path.parent} does not exist", path)

@@ -252,7 +252,10 @@ def build_label_dictionary(
     """Makes a dictionary of every label that a node can have: the most frequent first, and then by name.
 
     These are the labels of the parser (``inventory``), of the training trees, and of their unary chains
-    (:func:`join_labels`). Raises TreeFormatError if a label has the name of one of the dictionary's special symbols.
+    (:func:`join_labels`), which no model reads:
+    checkpoints of earlier versions have embeddings of them.
+
+    Raises TreeFormatError if a label has the name of one of the dictionary's special symbols.
     """
     counts = Counter(dict.fromkeys(inventory, 0))
     counts.update(label_counts)
@@ -290,38 +293,3 @@ def save_label_dictionary(dictionary: Dictionary, path: str | os.PathLike) -> No
     """Writes a label dictionary in fairseq's format."""
     with open(path, "w", encoding="utf-8", newline="\n") as file:
         dictionary.save(file)
-
-
-class ChainLabels:
-    """Looks up the joined labels of unary chains in a label dictionary; ``unknown`` counts those that it lacks."""
-
-    def __init__(self, dictionary: Dictionary):
-        self._dictionary = dictionary
-        self._known: dict[bytes, int] = {}
-        self.unknown: Counter[str] = Counter()
-
-    def lookup(self, labels: np.ndarray, chain_start: np.ndarray, kept: np.ndarray) -> np.ndarray:
-        """Returns the label ids of the kept nodes, ``[K]`` int32: those of the joined labels of their chains.
-
-        A chain that is not in the dictionary is ``<unk>``.
-
-        Args:
-            labels: ids of all nodes of a forest in preorder, ``[M]`` int
-            chain_start: index of the top of each kept node's chain, ``[K]`` int
-            kept: index of the kept nodes, the lowest of their chains, ``[K]`` int
-        """
-        labels = np.ascontiguousarray(labels, np.int32)
-        joined = labels[kept]
-        for node in np.flatnonzero(chain_start < kept):
-            joined[node] = self._id(labels[chain_start[node] : kept[node] + 1])
-        return joined
-
-    def _id(self, chain: np.ndarray) -> int:
-        key = chain.tobytes()
-        label_id = self._known.get(key)
-        if label_id is None or label_id == self._dictionary.unk():
-            name = join_labels([self._dictionary[label] for label in chain.tolist()])
-            label_id = self._known[key] = self._dictionary.index(name)
-            if label_id == self._dictionary.unk():
-                self.unknown[name] += 1
-        return label_id

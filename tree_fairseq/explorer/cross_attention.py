@@ -14,7 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from tree_fairseq.drawing.views import CrossAttention, Explained, Views, matrix_record
-from tree_fairseq.nn.shared_memory import Memory, ProjectedMemory, SharedMemoryAttention, split_heads
+from tree_fairseq.nn.shared_memory import Memory, ProjectedMemory, SharedMemoryAttention
+from tree_fairseq.nn.tensors import split_heads
 
 
 @contextlib.contextmanager

@@ -52,7 +52,7 @@ def demo_arguments(folder: Path = FOLDER) -> list[str]:
     demo = _files(folder)
     arguments = [str(demo.folder), "--path", str(demo.model), "--input", str(demo.sentences)]
     if demo.baseline is not None:
-        arguments += ["--baseline", str(demo.baseline), "--baseline-data", str(demo.baseline.parent)]
+        arguments += ["--baseline", str(demo.baseline), str(demo.baseline.parent)]
     return arguments
 
 

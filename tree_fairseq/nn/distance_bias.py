@@ -31,9 +31,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tree_fairseq.errors import MissingTreesError
-from tree_fairseq.nn.devices import without_autocast
-from tree_fairseq.nn.shared_memory import dropout_of_weights, join_heads, split_heads
 from tree_fairseq.nn.stock_weights import built_in_place
+from tree_fairseq.nn.tensors import dropout_of_weights, join_heads, split_heads, without_autocast
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.support.options import flag_of, option
 

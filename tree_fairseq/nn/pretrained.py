@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tree_fairseq.errors import InputError
-from tree_fairseq.nn.devices import first_tokens, padded_on_the_right
+from tree_fairseq.nn.tensors import first_tokens, padded_on_the_right
 from tree_fairseq.repairs.fairseq_versions import stand_in_for_broken_torchaudio
 from tree_fairseq.support.options import option
 

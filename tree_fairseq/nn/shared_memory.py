@@ -12,12 +12,12 @@ from typing import Any, Callable, Optional, Union
 import torch
 from fairseq.models.transformer import TransformerDecoderBase
 from fairseq.modules import MultiheadAttention
-from fairseq.modules.fairseq_dropout import FairseqDropout
 from torch import Tensor
 from torch.nn import functional
 
 from tree_fairseq.nn.phrase_bias import PhraseBias
 from tree_fairseq.nn.stock_weights import built_in_place
+from tree_fairseq.nn.tensors import dropout_of_weights, split_heads
 
 FAST_ROW = 16
 """torch's softmax on a CPU takes six times as long for a shorter row: one that does not fill a vector of numbers."""
@@ -54,21 +54,6 @@ def read_together(order: Optional[Tensor], count: int) -> tuple[Optional[Tensor]
     if not bool((counts == beams).all()):
         return order, 1
     return None if torch.equal(sentences, torch.arange(count, device=order.device)) else sentences, beams
-
-
-def dropout_of_weights(module: FairseqDropout) -> float:
-    """The share of attention weights that a kernel drops: in training, and in generation with ``--retain-dropout``."""
-    return module.p if module.training or module.apply_during_inference else 0.0
-
-
-def split_heads(states: Tensor, heads: int) -> Tensor:
-    """``[N, B, D]`` to ``[B, H, N, D / H]``."""
-    return states.unflatten(2, (heads, -1)).permute(1, 2, 0, 3)  # N x B x H x D/H -> B x H x N x D/H
-
-
-def join_heads(states: Tensor) -> Tensor:
-    """``[B, H, N, D / H]`` to ``[N, B, D]``."""
-    return states.permute(2, 0, 1, 3).flatten(2)  # B x H x N x D/H -> N x B x H x D/H -> N x B x D
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The one batch type of constituency trees, and the branches of its trees.
+"""Constituency trees from storage to a model: reduced to the nodes that it reads, collated, and viewed as a batch.
 
 A batch of trees travels in ``net_input`` as a plain dict of tensors, because fairseq moves dicts to the GPU and leaves
 dataclasses behind. Inside a model it is viewed as a :class:`TreeBatch`. Shape letters: :mod:`tree_fairseq.nn`.
@@ -6,13 +6,19 @@ dataclasses behind. Inside a model it is viewed as a :class:`TreeBatch`. Shape l
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 import torch
 from fairseq import utils
+from fairseq.data import Dictionary
 from torch import Tensor
+
+from tree_fairseq.data_bin.tree_store import StoredTree
+from tree_fairseq.nn.tensors import first_tokens
+from tree_fairseq.trees.spans import TreeSpans, reduce_spans, reduced_depth
 
 BLOCK = 16
 """Levels of depth in a block of :class:`Branches`. The parse of a sentence of thirty words has a single block."""
@@ -177,6 +183,65 @@ def _rows(node: np.ndarray, shape: tuple[int, int]) -> Tensor:
 
 
 @dataclass(frozen=True)
+class NodeArrays:
+    """The nodes of one forest, reduced to those that a model reads: arrays ``[M]`` int32, as of :class:`TreeBatch`."""
+
+    label: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+    depth: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+
+def as_stored(forest: TreeSpans, labels: Dictionary) -> StoredTree:
+    """A forest as it would be stored."""
+    label = np.array([labels.index(label) for label in forest.labels], np.int32)
+    return StoredTree(len(forest.leaves), label, *forest.spans.T)
+
+
+class TreeReader:
+    """Drops preterminals and collapses unary chains when an item is loaded.
+
+    A node of the result covers at least two leaves, so it has fewer nodes than leaves. A chain of constituents over the
+    same leaves becomes one node with the label of the lowest.
+    """
+
+    def __init__(self, labels: Dictionary):
+        self.labels = labels
+
+    def __call__(self, tree: StoredTree) -> NodeArrays:
+        """Reduces one forest; nodes stay in preorder."""
+        spans = np.stack([tree.start, tree.end], axis=1)
+        kept = reduce_spans(spans)
+        start, end = spans[kept].T
+        return NodeArrays(tree.label[kept], start, end, reduced_depth(start, end))
+
+    def from_spans(self, forest: TreeSpans) -> NodeArrays:
+        """Reduces a forest that is not stored, such as that of a line to translate."""
+        return self(as_stored(forest, self.labels))
+
+
+def collate_trees(trees: Sequence[NodeArrays], pad: int) -> dict[str, Any]:
+    """Stacks B forests, padded on the right with nodes of empty span and label ``pad``.
+
+    Returns:
+        ``label``, ``start``, ``end`` and ``depth``, each ``[B, M]`` int64, and ``branches``, the lists of
+        :class:`Branches` by name; spans are relative to the sentence, so the side on which the leaves are padded does
+        not matter here.
+    """
+    shape = (len(trees), max((len(tree) for tree in trees), default=0))
+    batch = {name: np.zeros(shape, np.int64) for name in ("label", "start", "end", "depth")}
+    batch["label"].fill(pad)
+    for row, tree in enumerate(trees):
+        for name, array in batch.items():
+            array[row, : len(tree)] = getattr(tree, name)
+    branches = Branches.list(batch["start"], batch["end"], batch["depth"]).as_dict()
+    return {**{name: torch.from_numpy(array) for name, array in batch.items()}, "branches": branches}
+
+
+@dataclass(frozen=True)
 class TreeBatch:
     """B forests over a padded batch of leaves.
 
@@ -210,7 +275,7 @@ class TreeBatch:
         """
         is_leaf = src_tokens.ne(pad)
         # Sentences that are padded on the left begin later. No other place has to know it.
-        first_leaf = is_leaf.long().argmax(dim=1, keepdim=True)
+        first_leaf = first_tokens(is_leaf)
         return cls(
             label=source_spans["label"],
             start=source_spans["start"] + first_leaf,

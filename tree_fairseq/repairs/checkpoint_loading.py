@@ -318,6 +318,7 @@ _KNOWN_VALUES = {
     "treeformer_level_weights": (False,),
     "treeformer_within_sentences": (False,),
     "treeformer_without_eos": (False,),
+    "unary_chains": ("lowest",),
 }
 _RENAMED_CRITERIA = {"rdrop_cross_entropy": "label_smoothed_cross_entropy"}  # the same loss in validation
 _REGISTRIES = {

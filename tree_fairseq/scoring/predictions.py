@@ -21,7 +21,6 @@ import torch
 from fairseq.dataclass import FairseqDataclass
 from fairseq.scoring import BaseScorer, register_scorer
 from scipy.sparse import csr_array
-from sklearn.metrics import mean_squared_error
 
 from tree_fairseq.classification.criterion import (
     class_figures,
@@ -35,7 +34,7 @@ from tree_fairseq.classification.folder import class_order, is_number
 from tree_fairseq.errors import LabelColumnError, ScoringError
 from tree_fairseq.scoring.measures import AdditiveMeasure, Measure, OutcomeMeasure
 from tree_fairseq.scoring.outputs import read_hypotheses, read_references
-from tree_fairseq.scoring.runs import RunSet, add_corpus_arguments, generated
+from tree_fairseq.scoring.runs import RunSet, add_references, generated
 from tree_fairseq.scoring.significance import Resampling
 from tree_fairseq.support.python_versions import zip_equal
 
@@ -137,7 +136,7 @@ def number_metrics(predicted: Sequence[str], references: Sequence[str]) -> dict[
     return {
         "pearson": pearson(ours, theirs),
         "spearman": spearman(ours, theirs),
-        "mean_squared_error": float(mean_squared_error(theirs, ours)),
+        "mean_squared_error": float(np.mean(np.subtract(ours, theirs) ** 2)),
     }
 
 
@@ -205,7 +204,7 @@ class ClassSet(RunSet):
 
     @staticmethod
     def add_arguments(parser: ArgumentParser) -> None:
-        add_corpus_arguments(parser)
+        add_references(parser)
         parser.add_argument("--length-bounds", type=int, nargs="*", default=[10, 20, 30, 40, 50], help="in words")
 
     def measures(self, system: Path) -> dict[str, Measure]:

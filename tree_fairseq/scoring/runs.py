@@ -98,12 +98,10 @@ class RunSet(TestSet):
         return 0
 
 
-def add_corpus_arguments(parser: ArgumentParser) -> None:
-    """Adds ``--references`` and ``--group-metrics``."""
+def add_references(parser: ArgumentParser) -> None:
+    """Adds ``--references``."""
     references = "folder of the corpus's own lines, or the file of one set"
     parser.add_argument("--references", type=Path, required=True, help=references)
-    groups = "groups whose metrics join those of the run"
-    parser.add_argument("--group-metrics", nargs="*", default=[], metavar="GROUP", help=groups)
 
 
 def score_run(kind: type[RunSet], args: Namespace) -> None:
@@ -118,7 +116,7 @@ def score_run(kind: type[RunSet], args: Namespace) -> None:
         baselines = {run.name: test_set.baseline(run) for run in args.against}
         result = score(test_set, ours, baselines, test_set.test)
         outcomes[subset] = _digits(ours.get(test_set.outcomes))
-        _add(content, result, subset, f"_{label}" if label else "", getattr(args, "group_metrics", ()))
+        _add(content, result, subset, f"_{label}" if label else "")
         lines += [f"{subset}:", *tables(result, args.run.name), *test_set.notes(result), ""]
     if args.checkpoint is not None:
         content["checkpoint"] = checkpoint_facts(args.checkpoint)
@@ -139,16 +137,18 @@ def _digits(measure: Measure | None) -> dict[str, str]:
     return {name: "".join("01"[value] for value in values) for name, values in found.items()}
 
 
-def _add(content: dict, result: Mapping[str, Any], subset: str, suffix: str, group_metrics: Sequence[str]) -> None:
-    """Adds the result of a test set. The suffix ends names of metrics; all other entries are kept by subset."""
+def _add(content: dict, result: Mapping[str, Any], subset: str, suffix: str) -> None:
+    """Adds the result of a test set. The suffix ends names of metrics; all other entries are kept by subset.
+
+    The metrics of groups, such as ``accuracy_short`` of the group ``short``, are among those of the run.
+    """
     content["metrics"] |= {name + suffix: value for name, value in result["metrics"].items()}
     content["signatures"] |= {name + suffix: text for name, text in result["signatures"].items()}
     content["differences"] += [{**row, "metric": row["metric"] + suffix} for row in result["differences"]]
     for section, value in result.items():
         if section not in ("metrics", "signatures", "differences", "baselines"):
             content.setdefault(section, {})[subset] = value
-    for group in group_metrics:
-        figures = result.get("groups", {}).get(group, {})
+    for group, figures in result.get("groups", {}).items():
         content["metrics"] |= {f"{name}_{group}{suffix}": x for name, x in figures.items() if name != COUNT}
 
 

@@ -20,7 +20,7 @@ from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.errors import MissingTreesError, ScoringError, SymbolTreeError
 from tree_fairseq.scoring.measures import Measure, OutcomeMeasure
 from tree_fairseq.scoring.outputs import read_complete, read_references
-from tree_fairseq.scoring.runs import RunSet, add_corpus_arguments, generated
+from tree_fairseq.scoring.runs import RunSet, add_references, generated
 from tree_fairseq.scoring.significance import Resampling
 from tree_fairseq.tree_insertion import PARTIAL
 from tree_fairseq.tree_insertion import folder as _insertion_folder  # noqa: F401  (registers its section of tree.json)
@@ -141,7 +141,7 @@ class TreeSet(RunSet):
 
     @staticmethod
     def add_arguments(parser: ArgumentParser) -> None:
-        add_corpus_arguments(parser)
+        add_references(parser)
         add = parser.add_argument
         add("--data", type=Path, help="data folder of the run: gives language, notation and encoding")
         add("--target-lang", help="suffix of the reference files (default: that of the data folder)")

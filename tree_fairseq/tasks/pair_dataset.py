@@ -14,8 +14,8 @@ from torch import Tensor
 from tree_fairseq.data_bin.symbol_dictionary import SymbolTable
 from tree_fairseq.errors import SymbolTreeError
 from tree_fairseq.nn.modalities import SOURCE_LENGTHS
+from tree_fairseq.nn.tree_batch import NodeArrays, collate_trees
 from tree_fairseq.nn.tree_lstm import level_sizes, level_widths
-from tree_fairseq.tasks.reduced_trees import NodeArrays, collate_trees
 from tree_fairseq.trees.symbols import parents_and_branches
 
 

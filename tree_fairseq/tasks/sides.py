@@ -21,9 +21,9 @@ from tree_fairseq.data_bin.token_files import joined, side_prefixes
 from tree_fairseq.data_bin.tree_store import TreeStore, load_label_dictionary
 from tree_fairseq.errors import ArityMismatchError, DictionaryMismatchError, MissingTreesError
 from tree_fairseq.nn.modalities import CONSTITUENCY, SEQUENCE, SYMBOLS, Side
+from tree_fairseq.nn.tree_batch import TreeReader
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.tasks.pair_dataset import NewLines, first_line_of
-from tree_fairseq.tasks.reduced_trees import TreeReader
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.spans import encode
 from tree_fairseq.trees.symbols import tree_of_forest
@@ -84,7 +84,7 @@ class ConstituencySide(ParsedSide):
         record = Manifest.load(folder).side(lang)
         labels = load_label_dictionary(folder / record.labels)
         super().__init__(cfg, folder, lang, record, modality=CONSTITUENCY, dictionary=dictionary, labels=labels)
-        self.read_tree = TreeReader(labels, cfg.unary_chains)
+        self.read_tree = TreeReader(labels)
 
     def load_trees(self, folder: Path, split: str, combine: bool):
         """Returns the stored trees of a split in the order of its sentences.
@@ -121,8 +121,8 @@ class ConstituencySide(ParsedSide):
         return NewLines(tokens, self.read_lines(words, lambda line: line).trees)
 
     def facts(self) -> dict[str, Any]:
-        """Returns the labels, and how unary chains are read."""
-        return {"labels": list(self.labels.symbols), "unary_chains": str(self.cfg.unary_chains)}
+        """Returns the labels."""
+        return {"labels": list(self.labels.symbols)}
 
 
 class SymbolTreeSide(ParsedSide):

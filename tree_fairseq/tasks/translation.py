@@ -1,23 +1,24 @@
 """Translation between sides of any modality: the base class of such tasks, and translation of parsed sentences."""
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable, Optional
 
 from fairseq import utils
-from fairseq.dataclass import ChoiceEnum
 from fairseq.sequence_generator import SequenceGenerator
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from torch import Tensor
 
 from tree_fairseq.data_bin.manifest import Manifest
+from tree_fairseq.data_bin.tree_store import StoredTree
 from tree_fairseq.errors import CorruptFileError, DataFolderError, MissingTreesError
 from tree_fairseq.nn.modalities import CONSTITUENCY, SEQUENCE, SOURCE_INPUTS, SYMBOLS
+from tree_fairseq.nn.tree_batch import NodeArrays, TreeReader
 from tree_fairseq.support.options import option
 from tree_fairseq.tasks.pair_dataset import NewSpanPairDataset, SpanPairDataset, SymbolPairDataset, collate_symbol_trees
-from tree_fairseq.tasks.reduced_trees import ReducedTrees
 from tree_fairseq.tasks.sides import load_side
 from tree_fairseq.tasks.tree_task import TreeTask, TreeTaskConfig
 from tree_fairseq.tasks.unknown_tokens import count_typed
@@ -31,13 +32,22 @@ logger = logging.getLogger(__name__)
 class TranslationWithTreesConfig(TreeTaskConfig, TranslationConfig):
     """fairseq's translation options and those of trees."""
 
-    unary_chains: ChoiceEnum(["lowest", "join"]) = option(
-        "lowest",
-        "a chain of constituents over the same words is one node: with the 'lowest' label, or with all labels joined",
-    )
     parser_dir: Optional[str] = option(
         None, "folder of the parser's model, where new text is parsed and it is not where tree.json says"
     )
+
+
+class ReducedTrees(Sequence):
+    """The stored trees of a split as a model reads them, reduced one by one on demand."""
+
+    def __init__(self, stored: Sequence[StoredTree], reader: TreeReader):
+        self.stored, self.reader = stored, reader
+
+    def __len__(self) -> int:
+        return len(self.stored)
+
+    def __getitem__(self, index: int) -> NodeArrays:
+        return self.reader(self.stored[index])
 
 
 class TranslationWithTreesTask(TreeTask, TranslationTask):
@@ -131,7 +141,7 @@ class TranslationWithTreesTask(TreeTask, TranslationTask):
     # Checkpoints
 
     def checkpoint_facts(self) -> dict[str, Any]:
-        """Returns labels and how unary chains are read, and how symbol trees were encoded."""
+        """Returns labels, and how symbol trees were encoded."""
         facts = self.source_side.facts() if self.source_side.modality == CONSTITUENCY else {}
         sides = {"source": self.source_side, "target": self.target_side}
         symbols = {name: side.facts() for name, side in sides.items() if side.modality == SYMBOLS}
@@ -141,7 +151,7 @@ class TranslationWithTreesTask(TreeTask, TranslationTask):
         """Returns the state of the task; it has labels of constituency trees only if a model reads them."""
         state = super().state_dict()
         if "source_spans" not in self.trees_of_models:
-            state = {name: fact for name, fact in state.items() if name not in ("labels", "unary_chains")}
+            state.pop("labels", None)
         return state
 
     def require_same_data(self, checkpoint: dict, fine_tuning: bool = False) -> None:

@@ -19,7 +19,7 @@ from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tree_fairseq.errors import DictionaryMismatchError
-from tree_fairseq.nn.devices import has_fast_bfloat16, padding_assumed
+from tree_fairseq.nn.tensors import has_fast_bfloat16, padding_assumed
 from tree_fairseq.support.options import option
 
 logger = logging.getLogger(__name__)
@@ -66,10 +66,6 @@ def require_same_facts(name: str, theirs: Any, ours: Any, data: str) -> None:
         theirs, ours = {name: theirs}, {name: ours}
     differing = []
     for what, their_value, our_value in _differences(theirs, ours):
-        if isinstance(our_value, str) and what.startswith("--"):
-            raise DictionaryMismatchError(
-                f"a checkpoint was trained with {what} {their_value}, this is {what} {our_value}"
-            )
         counted = isinstance(their_value, list) and isinstance(our_value, list) and len(their_value) != len(our_value)
         differing.append(f"{what} ({len(their_value)}, not {len(our_value)})" if counted else what)
     if differing:
@@ -79,7 +75,7 @@ def require_same_facts(name: str, theirs: Any, ours: Any, data: str) -> None:
         )
 
 
-_FACT_NAMES = {"insertion_labels": "labels of the targets", "unary_chains": "--unary-chains"}
+_FACT_NAMES = {"insertion_labels": "labels of the targets"}
 
 
 def _differences(theirs: dict, ours: dict, side: str = "") -> Iterator[tuple[str, Any, Any]]:

@@ -30,7 +30,7 @@ from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tree_fairseq.nn.devices import without_autocast
+from tree_fairseq.nn.tensors import without_autocast
 from tree_fairseq.nn.tree_batch import MAX_LENGTHS, MAX_RANKS
 from tree_fairseq.support.options import option
 from tree_fairseq.tree_transformer.tree_structure import TreeStructure

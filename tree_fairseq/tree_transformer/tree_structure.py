@@ -1,17 +1,26 @@
 """The trees of a batch as constant tensors that all layers share: masks, shares of leaves, sums over branches.
 
 Nothing here has a shape that depends on the values of a tensor, so the GPU never waits for the processor.
+
+:class:`BranchSums` sums the hierarchical embeddings of nodes over branches. Node i gets, for each leaf j below it, the
+share C_ij times the embeddings of all nodes on the branch from i to j. A list of all of these would grow with the cube
+of the length of a deep tree. The lists of :class:`tree_fairseq.nn.tree_batch.Branches` are shorter: a branch is listed
+to the end of a block of levels, and what lies below is listed once for all branches that reach it. The last embedding
+of a table, that of all greater ranks or heights, is not in the lists. It counts for all nodes of all branches, and the
+others count for how they differ from it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple, Optional
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
+from torch.nn import functional
 
-from tree_fairseq.nn.tree_batch import MAX_LENGTHS, MAX_RANKS, TreeBatch
-from tree_fairseq.tree_transformer.branch_sums import BranchSums
+from tree_fairseq.nn.tree_batch import BLOCK, MAX_LENGTHS, MAX_RANKS, TreeBatch
 
 
 @dataclass(frozen=True)
@@ -142,3 +151,238 @@ def _dominates(batch: TreeBatch) -> Tensor:
     contains = (batch.start[:, :, None] <= batch.start[:, None]) & (batch.end[:, None] <= batch.end[:, :, None])
     below = batch.depth[:, :, None] <= batch.depth[:, None]
     return contains & below & batch.is_node[:, :, None] & batch.is_node[:, None]
+
+
+@dataclass(frozen=True)
+class BranchSums:
+    """Sums over the branches of all nodes of B forests, for all layers and both tables of embeddings.
+
+    Node i has a sum of shares for each rank r: leaf j counts once for each node t on the branch from i to j of which it
+    is leaf r, from 0 (``|H_j^t| - 1`` of eq. 9). It has another sum for each number of nodes on a branch, whose heights
+    (``|V_j^t| - 1`` of eq. 9) go from 0 to that number less one.
+
+    Attributes:
+        shares: ``[B, M, N]`` float, those of the leaves in the nodes
+        lengths: ``[B, M, N]`` float, shares times the nodes on the branches; None if no rank and no height is too great
+        by_rank: sums ``[X * B * M]`` of leaves ``[B * N]``, for X ranks, of the nodes in the block of the first
+        by_length: sums ``[L * B * M]`` of leaves, for L numbers of nodes
+        num_ranks, num_lengths: X and L
+        high_ranks, long_branches: whether there may be ranks from X - 1, or branches of L nodes and more
+        lower: sums ``[blocks * B * N]`` of ranks ``[X]``: of each leaf in its nodes in each block from 1
+        upper: for each block but the last, ``[B, nodes]`` int64, nodes of the block, M at padding, and their shares
+            ``[B, nodes, N]``
+    """
+
+    shares: Tensor
+    lengths: Optional[Tensor]
+    by_rank: LeafSums
+    by_length: LeafSums
+    num_ranks: int
+    num_lengths: int
+    high_ranks: bool
+    long_branches: bool
+    lower: LeafSums
+    upper: tuple[tuple[Tensor, Tensor], ...]
+
+    @classmethod
+    def build(
+        cls, batch: TreeBatch, share: Tensor, path_length: Tensor, max_ranks: int, max_lengths: int
+    ) -> BranchSums:
+        """Derives the sums from shares of leaves in nodes and from nodes on branches, ``[B, M, N]`` each.
+
+        ``max_ranks`` and ``max_lengths`` are rows of the tables, as when the batch's branches were listed.
+        """
+        (num_sentences, num_nodes, num_leaves), listed = share.shape, batch.branches()
+        all_nodes, all_leaves = num_sentences * num_nodes, num_sentences * num_leaves
+        longest = min(num_nodes, num_leaves, BLOCK * (len(listed.upper) + 1))
+        num_ranks, num_lengths = min(max_ranks, num_leaves), min(max_lengths, longest)
+        high_ranks, long_branches = num_leaves >= max_ranks, longest >= max_lengths
+        sentence = listed.node // max(num_nodes, 1)
+        column = listed.leaf + batch.first_leaf.int().flatten().index_select(0, sentence)
+        leaf, place = sentence * num_leaves + column, listed.node.long() * num_leaves + column
+        weight = share.flatten().index_select(0, place)
+        length = path_length.flatten().index_select(0, place).clamp(max=num_lengths).int()
+        by_rank = LeafSums.build(
+            listed.rank * all_nodes + listed.node.index_select(0, listed.rank_branch),
+            leaf.index_select(0, listed.rank_branch),
+            weight.index_select(0, listed.rank_branch) * listed.rank_times,
+            listed.by_rank,
+            all_nodes * num_ranks,
+            all_leaves,
+        )
+        by_length = LeafSums.build(
+            (length - 1) * all_nodes + listed.node, leaf, weight, listed.by_length, all_nodes * num_lengths, all_leaves
+        )
+        by_leaf = LeafSums.build(
+            listed.low_rank,
+            (listed.low_block - 1) * all_leaves + leaf.index_select(0, listed.low_branch),
+            listed.low_times.to(share.dtype),
+            listed.low_by_rank,
+            num_ranks,
+            len(listed.upper) * all_leaves,
+        )
+        return cls(
+            shares=share,
+            lengths=share * path_length if high_ranks or long_branches else None,
+            by_rank=by_rank,
+            by_length=by_length,
+            num_ranks=num_ranks,
+            num_lengths=num_lengths,
+            high_ranks=high_ranks,
+            long_branches=long_branches,
+            lower=by_leaf.transposed(),
+            upper=tuple(_with_shares(nodes.long(), share) for nodes in listed.upper),
+        )
+
+    def embed(self, leaf_weight: Tensor, horizontal: Tensor, vertical: Optional[Tensor] = None) -> Tensor:
+        """V(U(E), w), ``[B, M, H, width' + width]``: for each node the weighted embeddings of all of its branches.
+
+        w is ``[B, N, H]``, E^h ``[max_ranks, width]`` and E^v ``[max_lengths, width']``, or left out.
+        """
+        horizontal = horizontal.to(leaf_weight.dtype)
+        lengths = None if self.lengths is None else (self.lengths @ leaf_weight).unsqueeze(3)  # B x M x H x 1
+        embedded = self._by_rank(leaf_weight, horizontal[: self.num_ranks], lengths)
+        if vertical is None:
+            return embedded
+        heights = vertical.to(leaf_weight.dtype)[: self.num_lengths]
+        return torch.cat([self._by_height(leaf_weight, heights, lengths), embedded], dim=3)
+
+    def _by_rank(self, leaf_weight: Tensor, table: Tensor, lengths: Optional[Tensor]) -> Tensor:
+        """Horizontal embeddings, ``[B, M, H, width]``, from a table ``[X, width]``."""
+        own = table - table[-1:] if self.high_ranks else table
+        embedded = self._by_node(self.by_rank.embed(leaf_weight.flatten(0, 1), own), leaf_weight.size(2))
+        if self.upper:
+            embedded = embedded + self._in_lower_blocks(leaf_weight, own)
+        return embedded + lengths * table[-1] if self.high_ranks else embedded
+
+    def _by_height(self, leaf_weight: Tensor, table: Tensor, lengths: Optional[Tensor]) -> Tensor:
+        """Vertical embeddings, ``[B, M, H, width]``, from a table ``[L, width]``."""
+        heads = leaf_weight.size(2)
+        if not self.long_branches:
+            return self._by_node(self.by_length.embed(leaf_weight.flatten(0, 1), table.cumsum(0)), heads)
+        # Branches of L nodes and more, which the lists lack, have all heights, and the last one several times.
+        sums = (table - table[-1:]).cumsum(0)  # of the heights on a branch of 1, 2, ... nodes
+        embedded = self._by_node(self.by_length.embed(leaf_weight.flatten(0, 1), sums - sums[-1:]), heads)
+        return embedded + lengths * table[-1] + (self.shares @ leaf_weight).unsqueeze(3) * sums[-1]
+
+    def _in_lower_blocks(self, leaf_weight: Tensor, table: Tensor) -> Tensor:
+        """Horizontal embeddings in all blocks below that of a node, ``[B, M, H, width]``."""
+        batch, num_leaves, heads = leaf_weight.shape
+        in_block = self.lower(table).view(len(self.upper), batch, num_leaves, -1)
+        below = in_block.flip(0).cumsum(0).flip(0)
+        # One product a block, for all of its nodes and all heads. Only deep trees have more than one or two.
+        parts = [
+            share @ (leaf_weight.unsqueeze(3) * own.unsqueeze(2)).flatten(2)  # B x N x H x width -> B x N x H * width
+            for (_, share), own in zip(self.upper, below)
+        ]
+        node = torch.cat([nodes for nodes, _ in self.upper], dim=1).unsqueeze(2)
+        added, num_nodes = torch.cat(parts, dim=1), self.shares.size(1)
+        placed = added.new_zeros(batch, num_nodes + 1, added.size(2)).scatter_add(1, node.expand_as(added), added)
+        return placed[:, :num_nodes].unflatten(2, (heads, -1))
+
+    def _by_node(self, embedded: Tensor, heads: int) -> Tensor:
+        # width x B * M * H -> width x B x M x H -> B x M x H x width
+        return embedded.view(len(embedded), *self.shares.shape[:2], heads).permute(1, 2, 3, 0)
+
+
+def _with_shares(nodes: Tensor, share: Tensor) -> tuple[Tensor, Tensor]:
+    """Nodes ``[B, nodes]`` and their shares ``[B, nodes, N]``; any at padding."""
+    row = nodes.clamp(max=share.size(1) - 1).unsqueeze(2)
+    return nodes, share.gather(1, row.expand(-1, -1, share.size(2)))
+
+
+class _Rows(NamedTuple):
+    """A sparse matrix, row by row."""
+
+    column: Tensor  # [Q] int32, of each entry
+    share: Tensor  # [Q] float, its value
+    first: Tensor  # [rows] int32, where the entries of each row begin
+
+    def __matmul__(self, values: Tensor) -> Tensor:
+        """``[columns, H]`` to ``[rows, H]``."""
+        share = self.share.to(values.dtype)
+        # For values that want a gradient torch would prepare one.
+        return functional.embedding_bag(self.column, values.detach(), self.first, mode="sum", per_sample_weights=share)
+
+
+@dataclass(frozen=True)
+class LeafSums:
+    """A sparse matrix of ``sums`` by leaves, and its transpose ``leaves``.
+
+    Both products add up entries in a fixed order and keep nothing but the matrix, which all layers of a batch share:
+    gathers and scattered additions would keep a weight for every entry in every layer.
+    """
+
+    sums: _Rows
+    leaves: _Rows
+
+    @classmethod
+    def build(
+        cls, row: Tensor, leaf: Tensor, share: Tensor, by_row: Tensor, num_rows: int, num_leaves: int
+    ) -> LeafSums:
+        """Lays out Q entries, ``[Q]`` each: the sum of each, its leaf, ascending, and its share of the leaf's weight.
+
+        ``by_row`` is their order by row. Entries of the same sum and leaf count together.
+        """
+        row, leaf = row.int(), leaf.int()
+        sums = _Rows(leaf.index_select(0, by_row), share.index_select(0, by_row), _first(row, num_rows))
+        return cls(sums, leaves=_Rows(row, share, _first(leaf, num_leaves)))
+
+    def __call__(self, weight: Tensor) -> Tensor:
+        """Sums weights ``[leaves, H]``: ``[rows, H]``."""
+        # Tensors, not an object that has them: torch.compile reads the arguments.
+        return _Product.apply(weight, *self.sums, *self.leaves)
+
+    def embed(self, weight: Tensor, table: Tensor) -> Tensor:
+        """Sums weights ``[leaves, H]`` to ``[X, nodes, H]``, times a table ``[X, width]``: ``[width, nodes * H]``.
+
+        The sums, which are many, are not kept: the backward pass adds them up again.
+        """
+        return _Embedded.apply(weight, table, *self.sums, *self.leaves)
+
+    def transposed(self) -> LeafSums:
+        """The matrix of leaves by sums."""
+        return LeafSums(self.leaves, self.sums)
+
+
+def _first(number: Tensor, count: int) -> Tensor:
+    """Where the groups of equal numbers from 0 begin once they are sorted, ``[count]`` int32."""
+    # Counts and their sums are faster than a search for each group, and integers add up to the same in any order.
+    before = number.new_zeros(count + 1).index_add_(0, number + 1, torch.ones_like(number))
+    return before[:-1].cumsum(0, dtype=torch.int32)
+
+
+class _Product(torch.autograd.Function):
+    """A matrix times weights; its gradient is the transpose times the gradient."""
+
+    @staticmethod
+    def forward(ctx, weight: Tensor, *rows: Tensor) -> Tensor:
+        ctx.save_for_backward(*rows[3:])
+        return _Rows(*rows[:3]) @ weight
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, gradient: Tensor) -> tuple[Optional[Tensor], ...]:
+        return _Rows(*ctx.saved_tensors) @ gradient.contiguous(), *[None] * 6
+
+
+class _Embedded(torch.autograd.Function):
+    """A matrix times weights, times the rows of a table."""
+
+    @staticmethod
+    def forward(ctx, weight: Tensor, table: Tensor, *matrix: Tensor) -> Tensor:
+        ctx.save_for_backward(weight, table, *matrix)
+        return table.t() @ _by_row(_Rows(*matrix[:3]) @ weight, table)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, gradient: Tensor) -> tuple[Optional[Tensor], ...]:
+        weight, table, *matrix = ctx.saved_tensors
+        of_table = _by_row(_Rows(*matrix[:3]) @ weight, table) @ gradient.t()
+        of_sums = (table @ gradient).view(-1, weight.size(1))
+        return _Rows(*matrix[3:]) @ of_sums, of_table, *[None] * 6
+
+
+def _by_row(sums: Tensor, table: Tensor) -> Tensor:
+    """Sums ``[X * nodes, H]`` as ``[X, nodes * H]``, X the rows of the table; there may be no nodes."""
+    return sums.view(len(table), sums.numel() // max(len(table), 1))

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from tree_fairseq.drawing.views import Explained, Views, matrix_record, register_views
-from tree_fairseq.tree_transformer.attention import TreeSelfAttention
+from tree_fairseq.tree_transformer.model import TreeSelfAttention
 
 
 class NodeAttention(NamedTuple):
@@ -30,7 +30,7 @@ class TreeNodes:
 
     Args:
         trees: ``label``, ``start``, ``end`` and ``depth`` ``[R, M]`` int64 of R trees, as
-            :func:`tree_fairseq.tasks.reduced_trees.collate_trees` makes them
+            :func:`tree_fairseq.nn.tree_batch.collate_trees` makes them
         labels: the dictionary of labels
         offsets: the place of each tree's first token in the sentence, ``R`` integers
     """

@@ -8,8 +8,8 @@ from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from torch import Tensor, nn
 
 from tree_fairseq.errors import InputError
-from tree_fairseq.nn.devices import without_autocast
 from tree_fairseq.nn.stock_weights import add_initial_weights
+from tree_fairseq.nn.tensors import without_autocast
 from tree_fairseq.support.options import option
 from tree_fairseq.treeformer.levels import ChartCells, ChartFunction, build_levels
 

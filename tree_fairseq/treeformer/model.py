@@ -13,8 +13,9 @@ from tree_fairseq.nn.encoders import EncoderType, register_encoder
 from tree_fairseq.nn.extended_transformer import ExtendedTransformer, register_architectures
 from tree_fairseq.nn.modalities import SEQUENCE
 from tree_fairseq.nn.phrase_bias import PhraseBias, PhraseBiasConfig
-from tree_fairseq.nn.shared_memory import MemoryType, SharedMemoryAttention, split_heads, with_rows_moved
+from tree_fairseq.nn.shared_memory import MemoryType, SharedMemoryAttention, with_rows_moved
 from tree_fairseq.nn.stock_weights import built_aside
+from tree_fairseq.nn.tensors import split_heads
 from tree_fairseq.treeformer.chart import Chart, ChartConfig
 from tree_fairseq.treeformer.levels import ChartCells
 

@@ -1,4 +1,4 @@
-"""Work on a device: what it computes fast, no autocast, padding on one side, and no questions about padding.
+"""Tensors of any model: heads, padding on one side, no autocast, and no questions about padding to a device.
 
 A host that asks a GPU for a value waits for it.
 """
@@ -9,6 +9,7 @@ import contextlib
 import platform
 
 import torch
+from fairseq.modules import FairseqDropout
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
@@ -25,6 +26,21 @@ def without_autocast(tensor: Tensor) -> contextlib.AbstractContextManager:
     return (
         torch.autocast(device, enabled=False) if torch.amp.is_autocast_available(device) else contextlib.nullcontext()
     )
+
+
+def dropout_of_weights(module: FairseqDropout) -> float:
+    """The share of attention weights that a kernel drops: in training, and in generation with ``--retain-dropout``."""
+    return module.p if module.training or module.apply_during_inference else 0.0
+
+
+def split_heads(states: Tensor, heads: int) -> Tensor:
+    """``[N, B, D]`` to ``[B, H, N, D / H]``."""
+    return states.unflatten(2, (heads, -1)).permute(1, 2, 0, 3)  # N x B x H x D/H -> B x H x N x D/H
+
+
+def join_heads(states: Tensor) -> Tensor:
+    """``[B, H, N, D / H]`` to ``[N, B, D]``."""
+    return states.permute(2, 0, 1, 3).flatten(2)  # B x H x N x D/H -> N x B x H x D/H -> N x B x D
 
 
 def first_tokens(is_token: Tensor) -> Tensor:

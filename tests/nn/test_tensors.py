@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.nn.tiny import PAD, build, dictionary, net_input, pairs, stack, stock_flags, tiny_task
 from tests.training_steps.modes import NoConstants, OneDevice
-from tree_fairseq.nn.devices import (
+from tree_fairseq.nn.tensors import (
     PaddingAssumed,
     has_fast_bfloat16,
     padded_on_the_right,
