@@ -231,10 +231,10 @@ def test_long_examples_are_named(folders):
 @pytest.mark.parametrize(
     ("kind", "line", "error", "message"),
     [
-        ("pair", "a good film", LabelColumnError, "input:2: there is no tab between the sentences of a pair"),
-        ("pair", "a\tb\tc", LabelColumnError, "input:2: 3 sentences where a pair"),
+        ("pair", "a good film", LabelColumnError, "input:2: 0 tabs in a line where 1 are expected"),
+        ("pair", "a\tb\tc", LabelColumnError, "input:2: 2 tabs in a line where 1 are expected"),
         ("pair", "a\t", EmptyDocumentError, "input:2: sentence 2"),
-        ("sentence", "a\tb", LabelColumnError, "input:2: a tab in a text"),
+        ("sentence", "a\tb", LabelColumnError, "input:2: 1 tabs in a line where 0 are expected"),
         ("sentence", "", EmptyDocumentError, "input:2: there is no text"),
     ],
 )

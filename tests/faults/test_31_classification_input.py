@@ -14,8 +14,7 @@ GOOD_ROWS = ["a good film\tpos", "a bad film\tneg"]
 GOOD_TREES = ["(1 (1 good) (1 film))", "(0 (0 bad) (1 film))", "(1 film)"]
 
 ROWS = [
-    ("a good film", errors.LabelColumnError, None, "no tab"),
-    ("a good film pos", errors.LabelColumnError, None, "no tab"),
+    ("a good film", errors.LabelColumnError, None, "0 tabs"),
     ("a\tgood film\tpos", errors.LabelColumnError, 12, "2 tabs"),
     ("a good film\tpos\t", errors.LabelColumnError, 16, "2 tabs"),
     ("a good film\t", errors.LabelColumnError, 13, "no class after the tab"),

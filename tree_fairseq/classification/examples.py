@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Callable, NamedTuple
 
 from tree_fairseq.classification.folder import (
-    SENTENCE_FORMATS,
     SEPARATOR,
     UNLABELLED,
     ClassificationRecord,
@@ -136,9 +135,8 @@ def read_examples(
     Raises:
         LabelColumnError, EmptyDocumentError, ClassError, TreeFormatError: with file and line.
     """
-    read = _read_tree if input_format == "trees" else _read_row
-    if input_format in SENTENCE_FORMATS:
-        read = functools.partial(_read_sentences, is_pair=input_format == "pair", is_rated=is_number)
+    read = functools.partial(_read_columns, is_pair=input_format == "pair", is_rated=is_number)
+    read = _read_tree if input_format == "trees" else read
     for number, line in enumerate(read_lines(path), start=1):
         with placed(path, number):
             example = read(line, needs_class)
@@ -159,21 +157,6 @@ def _read_tree(line: str, needs_class: bool) -> Example:
     return Example(read.classes if needs_class else [], " ".join(read.tree.leaves), read.tree)
 
 
-def _read_row(line: str, needs_class: bool) -> Example:
-    text, *labels = line.split("\t")
-    if len(labels) > 1:
-        column = len(text) + len(labels[0]) + 2
-        hint = f"{_COLUMNS} Replace the others by blanks."
-        raise LabelColumnError(f"{len(labels)} tabs in a line", column=column, hint=hint)
-    if not text.split():
-        raise EmptyDocumentError("there is no text", hint=_NOTHING_TO_CLASSIFY)
-    if not needs_class:
-        return Example([], text)
-    if not labels:
-        raise LabelColumnError("there is no tab, so the line has no class", hint=_COLUMNS)
-    return Example([_one_class(labels[0], len(text) + 2)], text)
-
-
 def _one_class(label: str, column: int) -> str:
     names = label.split()
     if len(names) != 1:
@@ -187,14 +170,20 @@ def _one_class(label: str, column: int) -> str:
     return names[0]
 
 
-def _read_sentences(line: str, needs_class: bool, is_pair: bool, is_rated: bool) -> Example:
-    *texts, label = line.split("\t")
+def _read_columns(line: str, needs_class: bool, is_pair: bool, is_rated: bool) -> Example:
+    if not line.strip():
+        raise EmptyDocumentError("there is no text", hint=_NOTHING_TO_CLASSIFY)
     wanted = 1 + is_pair
-    if len(texts) != wanted:
-        problem = f"{len(texts)} tabs in a line where {wanted} are expected"
-        raise LabelColumnError(problem, hint=_PAIR if is_pair else _COLUMNS)
-    text = joined_sentences(texts, is_pair)
-    name = _one_class(label, len(line) - len(label) + 1)
+    columns = line.split("\t")
+    if not needs_class <= len(columns) - wanted <= 1:
+        problem = f"{len(columns) - 1} tabs in a line where {wanted} are expected"
+        column = len("\t".join(columns[: wanted + 1])) + 1 if len(columns) > wanted + 1 else None
+        hint = f"{_PAIR if is_pair else _COLUMNS} Replace other tabs by blanks."
+        raise LabelColumnError(problem, column=column, hint=hint)
+    text = joined_sentences(columns[:wanted], is_pair)
+    if not needs_class:
+        return Example([], text)
+    name = _one_class(columns[-1], len(line) - len(columns[-1]) + 1)
     if is_rated and not is_number(name):
         hint = "With --regression, a line has a decimal number instead of the class."
         raise ClassError(f"{name!r} is not a number", hint=hint)
@@ -203,14 +192,9 @@ def _read_sentences(line: str, needs_class: bool, is_pair: bool, is_rated: bool)
 
 def joined_sentences(sentences: Sequence[str], is_pair: bool) -> str:
     """Joins the sentences of an example, one or a pair, to one line with `SEPARATOR` between them."""
-    if is_pair and len(sentences) != 2:
-        problem = f"{len(sentences)} sentences where a pair is expected"
-        if len(sentences) < 2:
-            problem = "there is no tab between the sentences of a pair"
-        raise LabelColumnError(problem, hint="A pair is a text, a tab and a text.")
-    if not is_pair and len(sentences) != 1:
-        hint = "Replace it by a blank; only a model of pairs reads two sentences."
-        raise LabelColumnError("a tab in a text", hint=hint)
+    if len(sentences) != 1 + is_pair:
+        hint = "A pair is a text, a tab and a text." if is_pair else "Replace tabs by blanks: a text has none."
+        raise LabelColumnError(f"{len(sentences) - 1} tabs in a line where {int(is_pair)} are expected", hint=hint)
     for number, sentence in enumerate(sentences, start=1):
         words = tokens(sentence)
         if not words:
@@ -227,18 +211,22 @@ class ClassCensus:
     """Counts over the examples of a split.
 
     Attributes:
-        lines: number of examples
         counts: how often each class occurs at any node, and `UNLABELLED`
         of_examples: how often each class is that of an example
         is_binary: whether no tree has a node of more than two children
-        columns: the classes and the text of each tree, so that its file is not read again for them
+        classes_of, texts: the classes of each example, separated by blanks, and its text
     """
 
-    lines: int = 0
     counts: Counter[str] = field(default_factory=Counter)
     of_examples: Counter[str] = field(default_factory=Counter)
     is_binary: bool = True
-    columns: list[tuple[str, str]] = field(default_factory=list)
+    classes_of: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+
+    @property
+    def lines(self) -> int:
+        """The number of examples."""
+        return len(self.texts)
 
     @property
     def classes(self) -> set[str]:
@@ -247,12 +235,12 @@ class ClassCensus:
 
     def add(self, example: Example) -> None:
         """Counts an example."""
-        self.lines += 1
+        self.classes_of.append(" ".join(example.classes))
+        self.texts.append(example.text)
         self.counts.update(example.classes)
         self.of_examples.update(example.classes[:1])
         if example.tree is not None:
             self.is_binary &= len(reduce_spans(example.tree.spans)) == len(example.tree.leaves) - 1
-            self.columns.append((" ".join(example.classes), example.text))
 
 
 def take_class_census(
@@ -275,14 +263,10 @@ def take_class_census(
     return census
 
 
-def write_columns(columns: Iterable[tuple[str, str]], classes: Path | None, text: Path | None) -> None:
-    """Writes the classes and the texts of examples as parallel files, each of which may be left out."""
-    with contextlib.ExitStack() as stack:
-        files = [path and stack.enter_context(atomic_file(path, sync=False)) for path in (classes, text)]
-        for lines in columns:
-            for file, line in zip(files, lines):
-                if file:
-                    file.write(f"{line}\n")
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    """Writes lines to a file."""
+    with atomic_file(path, sync=False) as file:
+        file.writelines(f"{line}\n" for line in lines)
 
 
 def write_trees(path: Path, parses: Sequence[Path] | None, output: Path) -> None:
@@ -291,12 +275,12 @@ def write_trees(path: Path, parses: Sequence[Path] | None, output: Path) -> None
     ``parses`` are files with the parses of the words of all lines, whose labels become the symbols.
     """
     parsed = None if parses is None else itertools.chain.from_iterable(map(read_lines, parses))
-    with atomic_file(output, sync=False) as file:
-        for number, line in enumerate(read_lines(path), start=1):
-            tree = read_class_tree(line, path, number, needs_class=False).tree
-            if parsed is not None:
-                tree = put_symbols(tree, read_spans(next(parsed)))
-            file.write(f"{write_forest(decode(tree))}\n")
+    trees = (
+        read_class_tree(line, path, number, needs_class=False).tree for number, line in enumerate(read_lines(path), 1)
+    )
+    if parsed is not None:
+        trees = (put_symbols(tree, read_spans(next(parsed))) for tree in trees)
+    write_lines(output, (write_forest(decode(tree)) for tree in trees))
 
 
 class LineTrees:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import logging
 from argparse import Namespace
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,10 +18,9 @@ from fairseq.data import Dictionary
 from tree_fairseq.classification.examples import (
     NODE_SYMBOL,
     ClassCensus,
-    read_examples,
     take_class_census,
     word_options,
-    write_columns,
+    write_lines,
     write_trees,
 )
 from tree_fairseq.classification.folder import (
@@ -211,7 +209,6 @@ class Examples:
     """
 
     args: Namespace
-    splits: tuple[Split, ...]
     census: dict[str, ClassCensus]
     classes: list[str]
 
@@ -226,20 +223,12 @@ class Examples:
                 known = sorted(census["train"].classes, key=class_order)
         if args.regression:
             known = NumberDictionary.of_characters().symbols[Dictionary().nspecial :]
-        return cls(args, splits, census, known or [])
+        return cls(args, census, known or [])
 
     @property
     def have_classes(self) -> bool:
         """Whether the classes of the examples are read."""
         return not self.args.only_source
-
-    def columns(self, split: Split) -> Iterator[tuple[str, str]]:
-        """Yields the classes and the text of each example."""
-        if self.args.input_format == "trees":
-            return iter(self.census[split.name].columns)
-        path = _file_of(self.args, split)
-        examples = read_examples(path, self.args.input_format, self.have_classes, self.args.regression)
-        return ((" ".join(example.classes), example.text) for example in examples)
 
     def log_counts(self) -> None:
         """Logs how many examples each class has."""
@@ -305,13 +294,18 @@ def _write_texts(
     folder, staged = work.staging.folder(_FOLDER), {}
     for split in plan.splits:
         files = {lang: folder / f"{split.name}.{lang}" for lang in plan.languages}
-        if plan.args.input_format != "trees":
-            write_columns(examples.columns(split), files.get(CLASS), files[TEXT])
-        else:
-            words = folder / f"{split.name}.words" if plan.args.node_symbols == "parser" else None
-            write_columns(examples.columns(split), files.get(CLASS), words)
-            parses = None if words is None else _parse(words, word_options(text_options), work)
+        census, parses = examples.census[split.name], None
+        if CLASS in files:
+            write_lines(files[CLASS], census.classes_of)
+        has_trees = plan.args.input_format == "trees"
+        if has_trees and plan.args.node_symbols == "parser":
+            words = folder / f"{split.name}.words"
+            write_lines(words, census.texts)
+            parses = _parse(words, word_options(text_options), work)
+        if has_trees:
             write_trees(_file_of(plan.args, split), parses, files[TEXT])
+        else:
+            write_lines(files[TEXT], census.texts)
         staged.update({(split.name, lang): inspect_text(path) for lang, path in files.items()})
     return staged
 

@@ -17,7 +17,6 @@ from torch.nn import functional
 
 from tree_fairseq.nn.phrase_bias import PhraseBias
 from tree_fairseq.nn.stock_weights import built_in_place
-from tree_fairseq.nn.tensors import dropout_of_weights, split_heads
 
 FAST_ROW = 16
 """torch's softmax on a CPU takes six times as long for a shorter row: one that does not fill a vector of numbers."""
@@ -242,8 +241,10 @@ class SharedMemoryAttention(MultiheadAttention):
             queries = queries.permute(1, 3, 2, 0, 4).flatten(2, 3)  # T x B x K x H x D/H -> B x H x K * T x D/H
 
         keys, values, mask = memory.read_parts
-        dropout = dropout_of_weights(self.dropout_module)
-        attended = functional.scaled_dot_product_attention(queries, keys, values, mask.to(queries.dtype), dropout)
+        # Dropout in training, and in generation with --retain-dropout
+        drops = self.dropout_module.training or self.dropout_module.apply_during_inference
+        share = self.dropout_module.p if drops else 0.0
+        attended = functional.scaled_dot_product_attention(queries, keys, values, mask.to(queries.dtype), share)
 
         if nodes is not None:
             return self.out_proj(nodes.join(attended))  # B x H x M x D/H -> n x 1 x D
@@ -256,7 +257,8 @@ class StatesAttention(SharedMemoryAttention):
 
     def read(self, states: Tensor, structure: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Keys and values of the states."""
-        keys, values = (split_heads(project(states), self.num_heads) for project in (self.k_proj, self.v_proj))
+        projected = (project(states).unflatten(2, (self.num_heads, -1)) for project in (self.k_proj, self.v_proj))
+        keys, values = (heads.permute(1, 2, 0, 3) for heads in projected)  # S x B x H x D/H -> B x H x S x D/H
         return keys, values, structure
 
 
