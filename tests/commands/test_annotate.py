@@ -64,19 +64,19 @@ def test_words_come_from_the_token_files_or_from_the_text(corpus, tmp_path, monk
     assert [" ".join(forest_leaves(forest)) for forest in forests] == read_lines(corpus / "leaves/valid.en")
 
 
-def test_a_split_that_came_later(corpus, tmp_path, capsys):
+def test_a_split_that_came_later(corpus, tmp_path, caplog):
     run_preprocess(*prefixes(corpus / "mixed", "train"), "--destdir", tmp_path / "bin", "--tree-parser", "brackets")
     assert annotate(tmp_path / "bin", "--tree-parser", "brackets") == 1
-    assert "all splits" in capsys.readouterr().err
+    assert "all splits" in caplog.text
     given = ["--srcdict", tmp_path / "bin/dict.en.txt", "--tgtdict", tmp_path / "bin/dict.de.txt"]
     run_preprocess("--trainpref", corpus / "leaves/test", *given, "--destdir", tmp_path / "shard")
     for path in (tmp_path / "shard").glob("train.*"):
         path.rename(tmp_path / "bin" / path.name.replace("train", "train1"))
     before = folder_bytes(tmp_path / "bin")
     assert annotate(tmp_path / "bin", "--tree-parser", "brackets") == 1
-    assert "needs the trees of train1" in capsys.readouterr().err
+    assert "needs the trees of train1" in caplog.text
     assert annotate(tmp_path / "bin", "--tree-parser", "balanced") == 1
-    assert "trees of en for train in this folder were made differently" in capsys.readouterr().err
+    assert "trees of en for train in this folder were made differently" in caplog.text
     assert folder_bytes(tmp_path / "bin") == before and not (tmp_path / "bin.building").exists()
     assert annotate(tmp_path / "bin", "--tree-parser", "brackets", "--split", f"train1={corpus}/trees/test") == 0
     assert list(Manifest.load(tmp_path / "bin").side("en").splits) == ["train", "train1"]
@@ -87,7 +87,7 @@ def test_a_split_that_came_later(corpus, tmp_path, capsys):
     }
 
 
-def test_trees_of_other_words_are_refused(corpus, tmp_path, capsys):
+def test_trees_of_other_words_are_refused(corpus, tmp_path, caplog):
     run_preprocess(*prefixes(corpus / "leaves", "train", "valid"), "--destdir", tmp_path / "bin")
     before = folder_bytes(tmp_path / "bin")
     lines = read_lines(corpus / "trees/train.en")
@@ -96,19 +96,19 @@ def test_trees_of_other_words_are_refused(corpus, tmp_path, capsys):
     write_lines(tmp_path / "train.en", lines)
     command = [tmp_path / "bin", "--tree-parser", "brackets", "--validpref", corpus / "trees/valid"]
     assert annotate(*command, "--trainpref", tmp_path / "train") == 1
-    assert f"train.en:{number + 1}: the words are not those" in capsys.readouterr().err
+    assert f"train.en:{number + 1}: the words are not those" in caplog.text
     assert annotate(tmp_path / "bin", "--tree-parser", "balanced", "--trainpref", corpus / "leaves/valid") == 1
-    assert "valid.en:" in capsys.readouterr().err
+    assert "valid.en:" in caplog.text
     assert annotate(*command, "--trainpref", corpus / "trees/train", "--testpref", corpus / "trees/test") == 1
-    assert "no split test" in capsys.readouterr().err
+    assert "no split test" in caplog.text
     assert folder_bytes(tmp_path / "bin") == before
 
 
-def test_folders_that_were_not_preprocessed(tmp_path, capsys):
+def test_folders_that_were_not_preprocessed(tmp_path, caplog):
     assert annotate(tmp_path / "nowhere", "--tree-parser", "balanced") == 1
     assert annotate(tmp_path, "--tree-parser", "balanced") == 1
-    assert "was not preprocessed" in capsys.readouterr().err
+    assert "was not preprocessed" in caplog.text
     assert annotate(tmp_path, "-s", "en", "-t", "de", "--tree-parser", "balanced") == 1
-    assert "no token files of en" in capsys.readouterr().err
+    assert "no token files of en" in caplog.text
     with pytest.raises(SystemExit):
         annotate(tmp_path)

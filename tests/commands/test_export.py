@@ -69,16 +69,16 @@ def test_words_of_another_text_are_refused(exported, tmp_path):
         export_forests(folder, "en", "valid", write_lines(tmp_path / "other", ["( ( ( (", *lines[1:]]))
 
 
-def test_the_command(exported, tmp_path, capsys):
+def test_the_command(exported, tmp_path, capsys, caplog):
     corpus, folder = exported
     assert main([str(folder), "--split", "valid"]) == 1
-    assert "--side" in capsys.readouterr().err
+    assert "--side" in caplog.text
     assert main([str(folder), "--split", "valid", "--side", "target", "--output", str(tmp_path / "out")]) == 0
     assert read_lines(tmp_path / "out") == read_lines(corpus / "trees/valid.de")
     assert main([str(folder), "--split", "valid", "--side", "target"]) == 0
     assert capsys.readouterr().out == (tmp_path / "out").read_text(encoding="utf-8")
     assert main([str(folder), "--split", "test", "--side", "target"]) == 1
-    assert "not for test" in capsys.readouterr().err
+    assert "not for test" in caplog.text
     assert main([str(tmp_path)]) == 1
 
 
@@ -96,7 +96,7 @@ def test_a_file_gets_its_name_when_it_is_complete(exported, tmp_path, monkeypatc
 
 def test_a_reader_that_has_seen_enough(exported):
     _, folder = exported
-    command = [programs() / "python", "-m", "tree_fairseq.commands.export", str(folder), "--side", "source"]
+    command = [programs() / "python", "-m", "tree_fairseq", "export", str(folder), "--side", "source"]
     root = Path(__file__).parents[2]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=root) as process:
         process.stdout.close()

@@ -47,7 +47,7 @@ def test_a_last_line_without_its_end_is_a_line(tmp_path):
     run_preprocess(*prefixes(corpus / "mixed", "train"), "--destdir", tmp_path / "bin", "--tree-parser", "brackets")
 
 
-def test_trees_for_a_folder_that_has_other_lines(tmp_path, capsys):
+def test_trees_for_a_folder_that_has_other_lines(tmp_path, caplog):
     corpus = write_corpus(tmp_path, train=5)
     run_preprocess(*prefixes(corpus / "leaves", "train"), "--destdir", tmp_path / "bin")
     write_lines(corpus / "trees/train.en", read_lines(corpus / "trees/train.en")[:-1])
@@ -55,4 +55,4 @@ def test_trees_for_a_folder_that_has_other_lines(tmp_path, capsys):
         annotate.main([str(tmp_path / "bin"), "--tree-parser", "brackets", "--trainpref", str(corpus / "trees/train")])
         == 1
     )
-    assert ":5: this line has no counterpart" in capsys.readouterr().err
+    assert ":5: this line has no counterpart" in caplog.text

@@ -9,10 +9,8 @@ adds trees to a split that was copied into the folder later.
 from __future__ import annotations
 
 import argparse
-import logging
 import os
 import re
-import sys
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -34,13 +32,13 @@ from tree_fairseq.data_bin.token_files import (
     token_words,
 )
 from tree_fairseq.data_bin.tree_store import label_dictionary_name
-from tree_fairseq.errors import DestinationExistsError, InputError, MissingTreesError, TreeFairseqError
+from tree_fairseq.errors import DestinationExistsError, InputError, MissingTreesError
 from tree_fairseq.preprocessing.hook import add_tree_arguments
 from tree_fairseq.preprocessing.plan import Inputs, Split, splits_of, tree_sides_of
 from tree_fairseq.preprocessing.run import LEAVES, building, bytes_of_trees, encode_side
 from tree_fairseq.preprocessing.text_files import TextPlan
 from tree_fairseq.preprocessing.tree_files import TreeSide, make_label_dictionary, start_sides, write_side
-from tree_fairseq.support.logs import failed
+from tree_fairseq.support.options import command
 from tree_fairseq.trees.text import TextInput, inspect_text
 
 
@@ -62,7 +60,7 @@ def annotate(args: Namespace) -> None:
     given = (*splits_of(args), *map(_named_split, args.split))
     pending = _without_trees(folder, Manifest.to_extend(folder, source_lang, target_lang), sides, given)
     inputs = _inspect(pending, {(split.name, side.lang): split.path(side.lang) for side in sides for split in given})
-    staging = Staging(folder, _command(folder, sides, pending, inputs), args.parse_cache)
+    staging = Staging(folder, _description(folder, sides, pending, inputs), args.parse_cache)
     if staging.publish_earlier():
         return
     manifest = Manifest.to_extend(folder, source_lang, target_lang)
@@ -121,7 +119,7 @@ def _inspect(pending: Sequence[Pending], given: Mapping[tuple[str, str], Path]) 
     return inputs
 
 
-def _command(folder: Path, sides: Sequence[TreeSide], pending: Sequence[Pending], inputs: Inputs) -> dict[str, Any]:
+def _description(folder: Path, sides: Sequence[TreeSide], pending: Sequence[Pending], inputs: Inputs) -> dict[str, Any]:
     """All that decides what the files will be."""
     names = [name for each in pending for name in token_file_names(each.tokens, found_impl(each.tokens))]
     names += [f"dict.{side.lang}.txt" for side in sides]
@@ -192,8 +190,9 @@ def _named_split(given: str) -> Split:
     return Split(name, prefix)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command; the exit status is 1 if the trees cannot be added."""
+@command
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs the command."""
     parser = argparse.ArgumentParser(
         prog="tree-fairseq annotate",
         description="Adds trees to a folder that fairseq-preprocess made, without touching its token files. The words "
@@ -214,14 +213,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
     args = parser.parse_args(arguments)
     if args.tree_parser is None:
         parser.error("--tree-parser is needed")
-    logging.basicConfig(format="%(asctime)s | %(levelname)s | %(name)s | %(message)s", level=logging.INFO)
-    try:
-        tree_fairseq.register()
-        annotate(args)
-    except (TreeFairseqError, OSError) as error:
-        return failed(error)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    tree_fairseq.register()
+    annotate(args)

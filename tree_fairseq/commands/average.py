@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import logging
 import re
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,7 +19,7 @@ import torch
 from tree_fairseq.errors import CheckpointError
 from tree_fairseq.repairs.checkpoint_loading import load_weights_only
 from tree_fairseq.support.files import atomic_file
-from tree_fairseq.support.logs import failed
+from tree_fairseq.support.options import command
 from tree_fairseq.support.progress import with_progress
 
 logger = logging.getLogger(__name__)
@@ -79,8 +78,9 @@ def average_checkpoints(paths: Sequence[Path], output: Path) -> None:
     logger.info("averaged %s into %s", ", ".join(path.name for path in paths), output)
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Runs the command; returns its exit status."""
+@command
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs the command."""
     parser = argparse.ArgumentParser(prog="tree-fairseq average", description=__doc__.splitlines()[0])
     inputs = "one folder, or checkpoint files newest first"
     parser.add_argument("--inputs", type=Path, nargs="+", required=True, help=inputs)
@@ -94,16 +94,7 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error("give one folder with --last-epochs or --last-updates, or several files without")
     if count is not None and count < 1:
         parser.error("N must be positive")
-    logging.basicConfig(format="%(levelname)s | %(message)s", level=logging.INFO)
-    try:
-        paths = args.inputs
-        if count is not None:
-            paths = last_checkpoints(paths[0], count, _EPOCH if args.last_epochs else _UPDATE)
-        average_checkpoints(paths, args.output)
-    except CheckpointError as error:
-        return failed(error, logger)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    paths = args.inputs
+    if count is not None:
+        paths = last_checkpoints(paths[0], count, _EPOCH if args.last_epochs else _UPDATE)
+    average_checkpoints(paths, args.output)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import os
 import sys
 from pathlib import Path
@@ -59,14 +58,9 @@ def main(arguments: list[str] | None = None) -> int:
     quick = "only sizes of files and hashes of dictionaries, as at every start"
     parser.add_argument("--quick", action="store_true", help=quick)
     args = parser.parse_args(arguments)
-    logging.basicConfig(format="%(levelname)s | %(message)s", level=logging.INFO)
     try:
         problems = check_folder(args.folder, quick=args.quick)
     except TreeFairseqError as error:
         problems = [str(error)]
     sys.stdout.writelines(f"{line}\n" for line in problems or [f"{args.folder}: all is well"])
     return 1 if problems else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

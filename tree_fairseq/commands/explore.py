@@ -14,12 +14,13 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import tree_fairseq
 from tree_fairseq.commands.checkpoints import load_models, parse_flags
-from tree_fairseq.errors import InputError, TreeFairseqError
+from tree_fairseq.errors import InputError
 from tree_fairseq.explorer.comparison import Comparison
 from tree_fairseq.explorer.demo_model import demo_arguments, demo_model
 from tree_fairseq.explorer.document import Document
@@ -27,7 +28,7 @@ from tree_fairseq.explorer.page import page_html, write_page
 from tree_fairseq.explorer.server import ExplorerServer
 from tree_fairseq.explorer.systems import System
 from tree_fairseq.support.files import write_json
-from tree_fairseq.support.logs import failed
+from tree_fairseq.support.options import command
 from tree_fairseq.trees.text import read_lines
 
 logger = logging.getLogger(__name__)
@@ -99,29 +100,22 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Runs the command; returns its exit status."""
+@command
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs the command."""
     tree_fairseq.register()
-    logging.basicConfig(format="%(levelname)s | %(message)s", level=logging.INFO)
     arguments = sys.argv[1:] if arguments is None else list(map(str, arguments))
     early = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     early.add_argument("--path")
     early.add_argument("--demo", action="store_true")
-    try:
-        known = early.parse_known_args(arguments)[0]
-        if known.demo:
-            if known.path is not None:
-                raise InputError("--demo is the model that comes with the package; leave out --path, or --demo")
-            arguments += demo_arguments()
-        args, overrides = parse_flags(_add_flags, arguments)
-        _check(args)
-        explore(args, overrides)
-    except (TreeFairseqError, OSError) as error:
-        return failed(error, logger)
-    except KeyboardInterrupt:
-        logger.error("interrupted")
-        return 130
-    return 0
+    known = early.parse_known_args(arguments)[0]
+    if known.demo:
+        if known.path is not None:
+            raise InputError("--demo is the model that comes with the package; leave out --path, or --demo")
+        arguments += demo_arguments()
+    args, overrides = parse_flags(_add_flags, arguments)
+    _check(args)
+    explore(args, overrides)
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -135,7 +129,3 @@ def _check(args: argparse.Namespace) -> None:
     for path in (args.output, args.json):
         if path is not None and not path.absolute().parent.is_dir():
             raise InputError(f"the folder {path.parent} does not exist", path)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -10,14 +10,15 @@ import argparse
 import contextlib
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import tree_fairseq
 from tree_fairseq.data_bin.kinds import Export, ExportRequest, registered_kinds
 from tree_fairseq.data_bin.manifest import Manifest
-from tree_fairseq.errors import InputError, MissingTreesError, TreeFairseqError
+from tree_fairseq.errors import InputError, MissingTreesError
 from tree_fairseq.support.files import atomic_file
-from tree_fairseq.support.logs import drop_output, failed
+from tree_fairseq.support.options import command
 from tree_fairseq.support.progress import with_progress
 
 
@@ -47,8 +48,9 @@ def _lines_of(folder: str | os.PathLike, split: str) -> int | None:
     return next((record.splits[split].lines for record in records if split in record.splits), None)
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Runs the command; the exit status is 1 if the trees cannot be written."""
+@command
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs the command."""
     parser = argparse.ArgumentParser(
         prog="tree-fairseq export",
         description="Writes the trees of a folder back as text, one line each. "
@@ -63,19 +65,9 @@ def main(arguments: list[str] | None = None) -> int:
     examples = "of a folder for classification: text<TAB>class, or trees whose labels are classes; "
     add("--examples", action="store_true", help=examples + "without it, the trees as a model reads them")
     args = parser.parse_args(arguments)
-    try:
-        export, split = find_export(args.folder, args.side, args.examples), args.split
-        lines = export(ExportRequest(Path(args.folder), split, args.words_from))
-        output = contextlib.nullcontext(sys.stdout) if args.output == "-" else atomic_file(args.output, sync=False)
-        with output as file:
-            for line in with_progress(lines, f"export {split}", _lines_of(args.folder, split), "lines"):
-                file.write(line + "\n")
-    except TreeFairseqError as error:
-        return failed(error)
-    except BrokenPipeError:
-        drop_output()
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    export, split = find_export(args.folder, args.side, args.examples), args.split
+    lines = export(ExportRequest(Path(args.folder), split, args.words_from))
+    output = contextlib.nullcontext(sys.stdout) if args.output == "-" else atomic_file(args.output, sync=False)
+    with output as file:
+        for line in with_progress(lines, f"export {split}", _lines_of(args.folder, split), "lines"):
+            file.write(line + "\n")

@@ -26,9 +26,9 @@ import tree_fairseq
 from tree_fairseq.drawing.figure_files import new_figure, write_figure
 from tree_fairseq.drawing.phrase_map import draw_phrase_map
 from tree_fairseq.drawing.tree_pictures import tree_to_svg
-from tree_fairseq.errors import ScoringError, TreeFairseqError
+from tree_fairseq.errors import ScoringError
 from tree_fairseq.scoring.bracket_f1 import compare, table
-from tree_fairseq.support.logs import failed
+from tree_fairseq.support.options import command
 from tree_fairseq.treeformer.induction import Inducer, attended_phrases
 from tree_fairseq.trees.bracket import read_forest, write_forest
 from tree_fairseq.trees.subwords import join_words
@@ -86,10 +86,10 @@ def _run(args: argparse.Namespace, inducer: Inducer, gold: Sequence[Forest] | No
         logger.info("%s", table(scores))
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Runs the command; returns its exit status."""
+@command
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs the command."""
     tree_fairseq.register()
-    logging.basicConfig(format="%(levelname)s | %(message)s", level=logging.INFO)
     parser = options.get_interactive_generation_parser()
     parser.prog, parser.description = "tree-fairseq induce", __doc__.splitlines()[0]
     add = parser.add_argument_group("Induced trees (--input FILE reads raw text instead of --gen-subset)").add_argument
@@ -106,28 +106,20 @@ def main(arguments: list[str] | None = None) -> int:
     args.gen_subset = args.gen_subset or "test"
     if args.output is not None and not args.output.parent.is_dir():
         parser.error(f"{args.output}: the folder {args.output.parent} does not exist")
-    try:
-        if args.draw is not None:
-            # Without matplotlib the command ends now, and not after its work.
-            new_figure(1, 1)
-        gold = None
-        if args.gold is not None:
-            lines = enumerate(read_lines(args.gold), start=1)
-            gold = [read_forest(line, path=args.gold, line_number=number) for number, line in lines]
-        inducer = Inducer(convert_namespace_to_omegaconf(args))
-        if reads_gold:
-            inducer.read_text([" ".join(forest_leaves(forest)) for forest in gold])
-        elif args.input != "-":
-            inducer.read_text(list(read_lines(args.input)))
-        else:
-            inducer.read_subset()
-        if gold is not None:
-            _check_gold(gold, inducer, args.gold)
-        _run(args, inducer, gold)
-    except (TreeFairseqError, OSError) as error:
-        return failed(error, logger)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    if args.draw is not None:
+        # Without matplotlib the command ends now, and not after its work.
+        new_figure(1, 1)
+    gold = None
+    if args.gold is not None:
+        lines = enumerate(read_lines(args.gold), start=1)
+        gold = [read_forest(line, path=args.gold, line_number=number) for number, line in lines]
+    inducer = Inducer(convert_namespace_to_omegaconf(args))
+    if reads_gold:
+        inducer.read_text([" ".join(forest_leaves(forest)) for forest in gold])
+    elif args.input != "-":
+        inducer.read_text(list(read_lines(args.input)))
+    else:
+        inducer.read_subset()
+    if gold is not None:
+        _check_gold(gold, inducer, args.gold)
+    _run(args, inducer, gold)

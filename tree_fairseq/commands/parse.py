@@ -25,7 +25,7 @@ from itertools import islice
 from pathlib import Path
 
 from tree_fairseq.commands.tree_formats import FORMATS, TreeFormat, write_conllu
-from tree_fairseq.errors import ParserError, ParserUnavailableError, TreeFairseqError
+from tree_fairseq.errors import ParserError, ParserUnavailableError
 from tree_fairseq.parsing.corenlp_parser import READERS
 from tree_fairseq.parsing.corpus import (
     ShardReport,
@@ -37,7 +37,7 @@ from tree_fairseq.parsing.corpus import (
 )
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import add_parser_arguments, check_failures, options_from_arguments
-from tree_fairseq.support.logs import drop_output, failed
+from tree_fairseq.support.options import command
 from tree_fairseq.support.processes import ProcessPool
 from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.text import decode_lines, read_lines
@@ -238,13 +238,8 @@ def _look(args: argparse.Namespace) -> None:
         sys.stdout.flush()
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command; returns exit status 1 if the text cannot be parsed."""
+@command
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs the command."""
     args = _parse_arguments(arguments)
-    try:
-        (_join if args.join is not None else _look if args.output is None else _corpus)(args)
-    except BrokenPipeError:
-        drop_output()
-    except (TreeFairseqError, OSError, ValueError) as error:
-        return failed(error, logger)
-    return 0
+    (_join if args.join is not None else _look if args.output is None else _corpus)(args)

@@ -16,8 +16,7 @@ import logging
 import os
 import re
 import shutil
-import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -25,10 +24,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tree_fairseq.errors import DataFolderError, InputError, TreeFairseqError
+from tree_fairseq.errors import DataFolderError, InputError
 from tree_fairseq.repairs.checkpoint_loading import NAMESPACE, RELEASE_FORMAT, RELEASED, load_weights_only
 from tree_fairseq.support.files import atomic_file, require_plain_file
-from tree_fairseq.support.logs import failed
+from tree_fairseq.support.options import command
 
 logger = logging.getLogger(__name__)
 
@@ -155,8 +154,9 @@ def _to_json(value: Any) -> Any:
     return value if isinstance(value, (bool, int, float, type(None))) else str(value)
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Runs the command; returns exit status 1 if the model cannot be packed."""
+@command
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs the command."""
     parser = argparse.ArgumentParser(
         prog="tree-fairseq release",
         description="Packs a trained model with dictionaries, tree.json and subword models into a folder for others.",
@@ -170,16 +170,7 @@ def main(arguments: list[str] | None = None) -> int:
     add("--parser-dir", type=Path, metavar="DIR", help="model of the parser, to be part of the release")
     add("--checkpoint", action="store_true", help="also write model.pt, for fairseq without safetensors")
     args = parser.parse_args(arguments)
-    logging.basicConfig(format="%(levelname)s | %(message)s", level=logging.INFO)
-    try:
-        dtype = _DTYPES[args.dtype]
-        files = release(args.data, args.path, args.output, dtype, args.card, args.parser_dir, args.checkpoint)
-    except (TreeFairseqError, OSError) as error:
-        return failed(error, logger)
+    dtype = _DTYPES[args.dtype]
+    files = release(args.data, args.path, args.output, dtype, args.card, args.parser_dir, args.checkpoint)
     size = sum(path.stat().st_size for path in files)
     logger.info("%s: %d files, %.1f MB", args.output, len(files), size / 1e6)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

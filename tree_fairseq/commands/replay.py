@@ -14,7 +14,6 @@ import contextlib
 import logging
 import math
 import os
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -26,12 +25,10 @@ from fairseq.nan_detector import NanDetector
 from fairseq.trainer import Trainer
 from omegaconf import open_dict
 
-from tree_fairseq.errors import DataFolderError, TreeFairseqError
+from tree_fairseq.errors import DataFolderError
 from tree_fairseq.repairs.checkpoint_loading import load_weights_only
 from tree_fairseq.repairs.nonfinite_batches import CHECKPOINT, NonFiniteBatch
-from tree_fairseq.support.logs import failed, log_to_standard_error
-
-logger = logging.getLogger(__name__)
+from tree_fairseq.support.options import command
 
 
 class Replay:
@@ -150,6 +147,7 @@ def _noticing(found: list[str]) -> Iterator[None]:
         detector.removeHandler(handler)
 
 
+@command
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command; returns the exit status."""
     parser = argparse.ArgumentParser(
@@ -160,13 +158,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--checkpoint", type=Path, metavar="FILE", help="state of the training (default: crash.pt beside FILE)")
     add("--data", nargs="+", default=(), metavar="FOLDER", help="the preprocessed folder, if it has moved since")
     args = parser.parse_args(arguments)
-    log_to_standard_error()
-    try:
-        batch = NonFiniteBatch.load(args.file)
-        replay = Replay(batch, args.checkpoint or args.file.with_name(CHECKPOINT), args.data)
-        return _report(replay)
-    except (TreeFairseqError, OSError) as error:
-        return failed(error, logger)
+    batch = NonFiniteBatch.load(args.file)
+    return _report(Replay(batch, args.checkpoint or args.file.with_name(CHECKPOINT), args.data))
 
 
 def _report(replay: Replay) -> int:
@@ -184,7 +177,3 @@ def _report(replay: Replay) -> int:
     if not guilty:
         print("each sentence alone is finite; only their sum is not")
     return 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -12,7 +12,6 @@ task is the checkpoint's, and flags that are given replace its options.
 from __future__ import annotations
 
 import contextlib
-import logging
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,16 +23,13 @@ from fairseq import utils
 
 import tree_fairseq
 from tree_fairseq.commands.checkpoints import load_models, parse_flags
-from tree_fairseq.errors import InputError, TreeFairseqError
+from tree_fairseq.errors import InputError
 from tree_fairseq.new_text.faulty_lines import read_buffers, read_with_care
 from tree_fairseq.new_text.translations import Sentence, Translator, stored_tree, typed_trees
 from tree_fairseq.support.files import atomic_file
-from tree_fairseq.support.logs import drop_output, failed
-from tree_fairseq.support.options import flag_of, refuse_flags
+from tree_fairseq.support.options import command, flag_of, refuse_flags
 from tree_fairseq.support.progress import with_progress
 from tree_fairseq.tasks.pair_dataset import InputLines
-
-logger = logging.getLogger(__name__)
 
 _LINES_OF_A_FILE = 10_000  # that are read, parsed and sorted by length at once
 # These need references or typed constraints, divide the input among processes, or have another name here.
@@ -140,29 +136,20 @@ def _check(args: Namespace) -> None:
         raise InputError("--output and --nbest-json name the same file", args.output)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command; returns its exit status."""
+@command
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs the command."""
     tree_fairseq.register()
-    try:
-        args, overrides = parse_flags(_add_flags, sys.argv[1:] if arguments is None else list(map(str, arguments)))
-        _check(args)
-        np.random.seed(args.seed)
-        utils.set_torch_seed(args.seed)  # of sampling
-        interface = load_models(args.path, args.data, overrides, args.cpu)
-        translator = Translator(interface.half() if args.fp16 else interface)
-        with contextlib.ExitStack() as stack:
-            files = _Files(args, stack)
-            if "gen_subset" in args.given:
-                files.write(_translate_split(translator, args))
-            else:
-                for sentences in _translate_text(translator, args):
-                    files.write(sentences)
-    except BrokenPipeError:
-        drop_output()
-    except (TreeFairseqError, OSError) as error:
-        return failed(error, logger)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    args, overrides = parse_flags(_add_flags, sys.argv[1:] if arguments is None else list(map(str, arguments)))
+    _check(args)
+    np.random.seed(args.seed)
+    utils.set_torch_seed(args.seed)  # of sampling
+    interface = load_models(args.path, args.data, overrides, args.cpu)
+    translator = Translator(interface.half() if args.fp16 else interface)
+    with contextlib.ExitStack() as stack:
+        files = _Files(args, stack)
+        if "gen_subset" in args.given:
+            files.write(_translate_split(translator, args))
+        else:
+            for sentences in _translate_text(translator, args):
+                files.write(sentences)

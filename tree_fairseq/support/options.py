@@ -6,14 +6,16 @@ before any work, never ignored.
 
 from __future__ import annotations
 
+import functools
+import logging
 import pkgutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import Any
+from typing import Any, Callable, Optional
 
 from tree_fairseq.errors import InputError, TreeFairseqError
-from tree_fairseq.support.logs import failed, log_to_standard_error
+from tree_fairseq.support.logs import drop_output, failed, log_to_standard_error
 
 # Defaults of fairseq's and ours that switch an option off.
 _SWITCHED_OFF = (None, False, -1, "sequence")
@@ -46,6 +48,26 @@ def refuse_flags(
             raise error(f"{flag} does not work with {partner}; {advice}")
 
 
+def command(run: Callable[[Optional[Sequence[str]]], Optional[int]]) -> Callable[..., int]:
+    """Makes a function the main program of a command, which returns the exit status.
+
+    Errors of this package and errors about files are logged, and the status is 1. A reader of the output that wants no
+    more, as ``head`` does, ends the command with status 0.
+    """
+
+    @functools.wraps(run)
+    def main(arguments: Sequence[str] | None = None) -> int:
+        try:
+            return run(arguments) or 0
+        except BrokenPipeError:
+            drop_output()
+            return 0
+        except (TreeFairseqError, OSError) as error:
+            return failed(error, logging.getLogger(run.__module__))
+
+    return main
+
+
 def run_command(program: str, commands: Mapping[str, tuple[str, str]], arguments: Sequence[str]) -> int:
     """Runs the command that the first argument names, and returns its exit status; 2 if the name is unknown.
 
@@ -65,7 +87,4 @@ def run_command(program: str, commands: Mapping[str, tuple[str, str]], arguments
         sys.stderr.write("an argument holds a null character, which no file has in its name\n")
         return 2
     log_to_standard_error()  # before fairseq is imported, which sets its own log up
-    try:
-        return pkgutil.resolve_name(f"tree_fairseq.{commands[name][0]}")(rest)
-    except (TreeFairseqError, OSError) as error:
-        return failed(error)
+    return command(pkgutil.resolve_name(f"tree_fairseq.{commands[name][0]}"))(rest)
