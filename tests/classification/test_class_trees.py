@@ -144,7 +144,7 @@ def test_pieces_of_words_have_no_class(forest, data):
             if node.is_preterminal and (count := next(words)) > 1:
                 expected += [-7] * count
 
-    dictionary = build_label_dictionary([NODE_SYMBOL, f"{NODE_SYMBOL}_sub"], {}, {})
+    dictionary = build_label_dictionary([NODE_SYMBOL, f"{NODE_SYMBOL}_sub"], {})
     has_class = ClassNodes(dictionary)
     tree = stored(split, dictionary)
     assert has_class.place(tree, classes, -7).tolist() == expected

@@ -28,7 +28,7 @@ from tree_fairseq.trees.subwords import SUBWORD_SUFFIX, split_words
 from tree_fairseq.trees.tree import Forest, Tree
 
 CLASSES = ("0", "1", "2", UNLABELLED)
-LABELS = build_label_dictionary([NODE_SYMBOL, NODE_SYMBOL + SUBWORD_SUFFIX], {}, {})
+LABELS = build_label_dictionary([NODE_SYMBOL, NODE_SYMBOL + SUBWORD_SUFFIX], {})
 PAD, LABEL_PAD = 1, LABELS.pad()
 FIELDS = ("label", "start", "end", "depth")
 

@@ -1,4 +1,4 @@
-"""The label dictionary: its entries, their order, and the labels of joined chains."""
+"""The label dictionary: its entries and their order."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import strategies
-from tests.trees.inverses import split_label
 from tree_fairseq.data_bin.tree_store import (
     RESERVED_LABELS,
     build_label_dictionary,
-    join_labels,
     label_dictionary_name,
     load_label_dictionary,
     save_label_dictionary,
@@ -22,16 +20,16 @@ good_labels = strategies.labels().filter(lambda label: label not in RESERVED_LAB
 
 
 def test_sorted_by_count_and_name_after_the_special_symbols():
-    dictionary = build_label_dictionary(["ZP", "NP", "AP"], {"NP": 3, "VP": 7, "B": 3}, {("S", "VP"): 4})
-    assert dictionary.symbols == ["<s>", "<pad>", "</s>", "<unk>", "VP", "S+VP", "B", "NP", "AP", "ZP"]
-    assert dictionary.count[4:] == [7, 4, 3, 3, 0, 0]
+    dictionary = build_label_dictionary(["ZP", "NP", "AP"], {"NP": 3, "VP": 7, "B": 3})
+    assert dictionary.symbols == ["<s>", "<pad>", "</s>", "<unk>", "VP", "B", "NP", "AP", "ZP"]
+    assert dictionary.count[4:] == [7, 3, 3, 0, 0]
 
 
 @settings(deadline=None, max_examples=50)
 @given(st.sets(good_labels), st.dictionaries(good_labels, st.integers(1, 5)))
 def test_every_label_occurs_once_and_is_kept_in_the_file(tmp_path_factory, inventory, counts):
     path = tmp_path_factory.mktemp("labels") / label_dictionary_name("en")
-    dictionary = build_label_dictionary(inventory, counts, {})
+    dictionary = build_label_dictionary(inventory, counts)
     save_label_dictionary(dictionary, path)
     again = load_label_dictionary(path)
     assert again.symbols == dictionary.symbols and again.count == dictionary.count
@@ -41,7 +39,7 @@ def test_every_label_occurs_once_and_is_kept_in_the_file(tmp_path_factory, inven
 @pytest.mark.parametrize("label", RESERVED_LABELS)
 def test_labels_named_as_special_symbols_are_refused(label):
     with pytest.raises(TreeFormatError, match=label):
-        build_label_dictionary([], {label: 1}, {})
+        build_label_dictionary([], {label: 1})
 
 
 def test_missing_and_damaged_files_are_refused(tmp_path):
@@ -52,15 +50,3 @@ def test_missing_and_damaged_files_are_refused(tmp_path):
         path.write_bytes(content)
         with pytest.raises(CorruptFileError, match="dict.label.en.txt"):
             load_label_dictionary(path)
-
-
-@given(st.lists(strategies.labels() | st.text(), min_size=1, max_size=4))
-@settings(deadline=None, max_examples=300)
-def test_joined_labels_come_apart_again(parts):
-    assert split_label(join_labels(parts)) == parts
-
-
-def test_plain_labels_are_joined_plainly():
-    assert join_labels(["S", "VP"]) == "S+VP"
-    assert split_label("S+VP") == ["S", "VP"]
-    assert join_labels(["A+B"]) == "A\\+B"

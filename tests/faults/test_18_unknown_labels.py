@@ -1,4 +1,4 @@
-"""Fault 18: labels and unary chains that training did not have."""
+"""Fault 18: labels that training did not have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Encoding of chunks compared with encoding of single trees, chains with collapsed trees; processes that die."""
+"""Encoding of chunks compared with encoding of single trees; processes that die."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tree_fairseq.support.processes import ProcessPool
 from tree_fairseq.trees.bracket import read_forest, write_forest
 from tree_fairseq.trees.spans import encode
 from tree_fairseq.trees.text import Chunk, inspect_text
-from tree_fairseq.trees.tree import Tree, forest_leaves
+from tree_fairseq.trees.tree import forest_leaves
 
 BRACKETS = ParserOptions("brackets")
 
@@ -39,21 +39,6 @@ def encoded(
         return list(pool.map(partial(encode_chunk, path, options), text.chunks, f"encoded {path}"))
 
 
-def chains_of(tree: Tree) -> Counter:
-    """The slow twin: walk down each unary chain that covers more than one word."""
-    chains, stack = Counter(), [tree]
-    while stack:
-        node = stack.pop()
-        chain = [node.label]
-        while len(node.children) == 1 and not node.children[0].is_leaf:
-            node = node.children[0]
-            chain.append(node.label)
-        if len(chain) > 1 and len(node.leaves()) > 1:
-            chains[tuple(chain)] += 1
-        stack += [child for child in node.children if not child.is_leaf]
-    return chains
-
-
 @settings(deadline=None, max_examples=100)
 @given(st.lists(strategies.forests(), max_size=6), st.integers(1, 4), st.booleans(), st.data())
 def test_chunks_equal_the_encoding_of_each_tree(tmp_path_factory, forests, chunk_lines, has_other_blanks, data):
@@ -62,7 +47,7 @@ def test_chunks_equal_the_encoding_of_each_tree(tmp_path_factory, forests, chunk
     if has_other_blanks:
         written = [line.replace(" ", data.draw(st.sampled_from([" ", "  ", "\t"]))) for line in written]
     lines = []
-    labels, chains = Counter(), Counter()
+    labels = Counter()
     text, sentences = b"", 0
     for chunk in encoded(write_lines(folder / "text", written), chunk_lines):
         names, block = list(chunk.labels), chunk.trees
@@ -72,7 +57,6 @@ def test_chunks_equal_the_encoding_of_each_tree(tmp_path_factory, forests, chunk
             lines.append((int(leaves), [names[label] for label in rows[:, 0]], rows[:, 1:].tolist()))
             first += nodes
         labels.update(chunk.labels)
-        chains.update(chunk.chains)
         text += chunk.text
         sentences += chunk.sentences
         assert first == len(block.rows) and not chunk.failed
@@ -80,7 +64,6 @@ def test_chunks_equal_the_encoding_of_each_tree(tmp_path_factory, forests, chunk
     assert sentences == sum(map(len, forests))
     assert lines == [(len(spans.leaves), spans.labels, spans.spans.tolist()) for spans in expected]
     assert labels == Counter(label for spans in expected for label in spans.labels)
-    assert chains == sum((chains_of(tree) for forest in forests for tree in forest), Counter())
     assert text.decode() == "".join(" ".join(forest_leaves(forest)) + "\n" for forest in forests)
 
 
@@ -144,8 +127,6 @@ def test_deep_trees_are_encoded(tmp_path):
     block = chunk.trees
     assert block.node_counts.tolist() == [39_999, 20_000]
     assert np.array_equal(block.rows[:39_999, 1:], encode(forests[0]).spans)
-    # Chains over one word are not visible to a model.
-    assert chunk.chains == {}
 
 
 def test_a_chunk_may_have_no_lines(tmp_path):

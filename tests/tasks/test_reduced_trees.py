@@ -45,7 +45,7 @@ def twin(forest: Forest) -> list[tuple[str, int, int, int]]:
 
 
 def reader() -> TreeReader:
-    return TreeReader(build_label_dictionary(LABELS, {}, {}))
+    return TreeReader(build_label_dictionary(LABELS, {}))
 
 
 def rows_of(read: TreeReader, forest: Forest) -> list[tuple[str, int, int, int]]:
@@ -125,7 +125,7 @@ def test_the_share_of_leaves_in_a_treebank_agrees_with_the_paper():
     if not GUM.is_dir():
         pytest.skip(f"{GUM} is not there")
     leaves = nodes = 0
-    read = TreeReader(build_label_dictionary((), {}, {}))
+    read = TreeReader(build_label_dictionary((), {}))
     for number, line in enumerate((GUM / "train.mrg").read_text(encoding="utf-8").splitlines()):
         if number % 4 == 0:
             spans = encode(read_forest(line))

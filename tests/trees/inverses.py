@@ -2,21 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 from tree_fairseq.trees.transforms import INTERMEDIATE
 from tree_fairseq.trees.tree import Tree
-
-
-def split_label(label: str) -> list[str]:
-    """The inverse of ``join_labels``: the labels of a joined unary chain, from its top down."""
-    parts = [""]
-    for escaped, joiner, plain in re.findall(r"\\(.)|(\+)|(.)", label, re.DOTALL):
-        if joiner:
-            parts.append("")
-        else:
-            parts[-1] += escaped or plain
-    return parts
 
 
 def debinarize(tree: Tree) -> Tree:

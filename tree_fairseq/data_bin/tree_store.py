@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import io
 import os
-import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -241,26 +240,14 @@ def label_dictionary_name(lang: str) -> str:
     return f"dict.label.{lang}.txt"
 
 
-def join_labels(labels: Iterable[str]) -> str:
-    r"""One label for a unary chain, from its top down: ``S+VP``. ``+`` and ``\`` in a label are escaped by ``\``."""
-    return "+".join(re.sub(r"[+\\]", r"\\\g<0>", label) for label in labels)
-
-
-def build_label_dictionary(
-    inventory: Iterable[str], label_counts: Mapping[str, int], chain_counts: Mapping[tuple[str, ...], int]
-) -> Dictionary:
+def build_label_dictionary(inventory: Iterable[str], label_counts: Mapping[str, int]) -> Dictionary:
     """Makes a dictionary of every label that a node can have: the most frequent first, and then by name.
 
-    These are the labels of the parser (``inventory``), of the training trees, and of their unary chains
-    (:func:`join_labels`), which no model reads:
-    checkpoints of earlier versions have embeddings of them.
-
-    Raises TreeFormatError if a label has the name of one of the dictionary's special symbols.
+    These are the labels of the parser (``inventory``) and of the training trees. Raises TreeFormatError if a label has
+    the name of one of the dictionary's special symbols.
     """
     counts = Counter(dict.fromkeys(inventory, 0))
     counts.update(label_counts)
-    for chain, count in chain_counts.items():
-        counts[join_labels(chain)] += count
     dictionary = Dictionary()
     for label in sorted(counts):
         if label in RESERVED_LABELS:

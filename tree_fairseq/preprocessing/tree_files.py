@@ -108,14 +108,12 @@ class EncodedChunk(NamedTuple):
     Attributes:
         trees: labelled with positions in ``labels``
         labels: every label of the chunk, and how often it occurs
-        chains: unary chains over two or more leaves, as labels from the top down, and how often each occurs
         text: the leaves, one line of UTF-8 text for each line
         failed: by number of the line, from 1, how many of its sentences could not be parsed and have flat trees
     """
 
     trees: TreeBlock
     labels: dict[str, int]
-    chains: dict[tuple[str, ...], int]
     text: bytes
     sentences: int
     failed: dict[int, int]
@@ -154,7 +152,6 @@ def _encode_block(block: SpanBlock, failed: dict[int, int]) -> EncodedChunk:
     return EncodedChunk(
         trees=TreeBlock(block.leaf_counts, block.node_counts, block.rows),
         labels=dict(zip(block.labels, counts.tolist())),
-        chains=_count_chains(block.rows, block.labels),
         text=block.text,
         sentences=int(np.count_nonzero(block.rows[:, 3] == 0)),
         failed=failed,
@@ -167,21 +164,6 @@ def _line_parser(options: ParserOptions) -> LineParser:
     return LineParser(options)
 
 
-def _count_chains(rows: np.ndarray, names: list[str]) -> dict[tuple[str, ...], int]:
-    """Counts the unary chains of two or more labels over two or more leaves in trees ``[M, 4]`` int32 in preorder."""
-    start, end, depth = rows[:, 1], rows[:, 2], rows[:, 3]
-    # A node continues its chain when the next node lies under it and has the same span.
-    linked = np.zeros(len(rows) + 1, bool)
-    linked[1:-1] = (depth[1:] == depth[:-1] + 1) & (start[1:] == start[:-1]) & (end[1:] == end[:-1])
-    linked[1:-1] &= end[:-1] - start[:-1] >= 2
-    tops = np.flatnonzero(~linked[:-1] & linked[1:])
-    bottoms = np.flatnonzero(linked[:-1] & ~linked[1:])
-    labels = np.ascontiguousarray(rows[:, 0])
-    buffer, width = labels.tobytes(), labels.itemsize
-    counts = Counter(buffer[top * width : (bottom + 1) * width] for top, bottom in zip(tops.tolist(), bottoms.tolist()))
-    return {tuple(names[label] for label in np.frombuffer(chain, np.int32)): counts[chain] for chain in counts}
-
-
 @dataclass
 class SplitTrees:
     """Counts over the encoded trees of a split.
@@ -189,7 +171,6 @@ class SplitTrees:
     Attributes:
         failed: numbers of the lines, from 1, in which a sentence has a flat tree because it could not be parsed
         labels: how often each label occurs; the position of a label is its number in the store
-        chains: how often each unary chain over two or more leaves occurs, from the top down
     """
 
     failed: list[int] = field(default_factory=list)
@@ -199,7 +180,6 @@ class SplitTrees:
     sentences: int = 0
     failed_sentences: int = 0
     labels: Counter[str] = field(default_factory=Counter)
-    chains: Counter[tuple[str, ...]] = field(default_factory=Counter)
     _numbers: defaultdict[str, int] = field(default_factory=lambda: _numbering())
 
     def add(self, chunk: EncodedChunk) -> TreeBlock:
@@ -210,7 +190,6 @@ class SplitTrees:
         self.lines += len(chunk.trees.leaf_counts)
         self.leaves += int(chunk.trees.leaf_counts.sum(dtype=np.int64))
         self.nodes += len(chunk.trees.rows)
-        self.chains.update(chunk.chains)
         self.labels.update(chunk.labels)
         numbers = np.array([self._numbers[label] for label in chunk.labels], np.int32)
         chunk.trees.rows[:, 0] = numbers[chunk.trees.rows[:, 0]]
@@ -298,7 +277,7 @@ def make_label_dictionary(
     if any(label.endswith(SUBWORD_SUFFIX) for label in train.labels):
         # Other words will be split in other text, so their pieces can have a label for each tag.
         labels |= {tag + SUBWORD_SUFFIX for tag in tags}
-    dictionary = build_label_dictionary(labels, train.labels, train.chains)
+    dictionary = build_label_dictionary(labels, train.labels)
     logger.info("[trees] labels of %s: %d types", side.lang, len(dictionary))
     return dictionary
 

@@ -141,7 +141,7 @@ class TranslationWithTreesTask(TreeTask, TranslationTask):
     # Checkpoints
 
     def checkpoint_facts(self) -> dict[str, Any]:
-        """Returns labels, and how symbol trees were encoded."""
+        """Returns the labels of constituency trees, and how symbol trees were encoded."""
         facts = self.source_side.facts() if self.source_side.modality == CONSTITUENCY else {}
         sides = {"source": self.source_side, "target": self.target_side}
         symbols = {name: side.facts() for name, side in sides.items() if side.modality == SYMBOLS}
