@@ -218,8 +218,9 @@ def finished_shards(folder: Path) -> list[tuple[Path, ShardReport]]:
     lacking = []
     for count in sorted(counts):
         files = [folder / f"{index}-of-{count}.trees" for index in range(count)]
-        reports = [read_report(file) if file.is_file() else None for file in files]
-        missing = [f"{index}/{count}" for index, report in enumerate(reports) if report is None]
+        found = [read_report(file) if file.is_file() else None for file in files]
+        reports = [report for report in found if report is not None]
+        missing = [f"{index}/{count}" for index, report in enumerate(found) if report is None]
         if not missing:
             if len({(report.parser, report.text_bytes) for report in reports}) > 1:
                 raise DataFolderError(f"the shards in {folder} are not of one text and one parser; remove the folder")
@@ -356,8 +357,9 @@ def _results(
     """
     options = parser.options
     factory, is_expensive, _ = registered_parser(options.name)
-    can_share = pool is not None and pool.workers > 0 and factory.__module__ != "__main__"
-    if can_share and (is_expensive or (pool.workers > 1 and lines >= _LINES_WORTH_PROCESSES)):
+    is_worth_processes = is_expensive or lines >= _LINES_WORTH_PROCESSES
+    fewest_workers = 1 if is_expensive else 2
+    if pool is not None and pool.workers >= fewest_workers and is_worth_processes and factory.__module__ != "__main__":
         calls = (((options, factory.__module__, cache, work), context) for work, context in works)
         yield from pool.stream(work_in_process, calls, name, parsing_devices(options, pool.workers))
     else:
