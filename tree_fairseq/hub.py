@@ -26,7 +26,6 @@ from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary
 from tree_fairseq.drawing.tree_pictures import tree_to_svg
 from tree_fairseq.errors import DataFolderError
 from tree_fairseq.explorer.comparison import Comparison
-from tree_fairseq.explorer.demo_model import demo_model
 from tree_fairseq.explorer.page import write_page
 from tree_fairseq.explorer.systems import System
 from tree_fairseq.tasks.translation import TranslationWithTreesTask
@@ -40,6 +39,9 @@ logger = logging.getLogger(__name__)
 
 # The package registers by itself only where fairseq was imported before it.
 tree_fairseq.register()
+
+DEMO = Path(__file__).parent / "explorer/demo"
+"""The folder of the model that comes with the package, as ``tree-fairseq release`` wrote it, and sentences for it."""
 
 _TREE_DICTIONARIES = (SymbolDictionary, InsertionDictionary)
 _PATHS = (
@@ -180,7 +182,7 @@ def demo(**kwargs) -> TreeHubInterface:
 
     It parses with Stanza. Options are those of :func:`from_pretrained`.
     """
-    return from_pretrained(demo_model().folder, **kwargs)
+    return from_pretrained(DEMO, **kwargs)
 
 
 def from_pretrained(

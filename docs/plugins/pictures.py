@@ -155,8 +155,8 @@ def _box(x: float, y: float, colour: str):
 
 def tree_positions() -> str:
     """The similarity of the positions of a balanced tree of seven nodes, with a decay of 0.9: the paper's figure 4a."""
+    from examples.heat_maps import draw_heat_map, figures
     from tree_fairseq.drawing.figure_files import figure_to_svg
-    from tree_fairseq.drawing.heat_maps import draw_heat_map, figures
 
     heat_map = next(drawn for drawn in figures(2) if drawn.name == "figure4_p0.9")
     return figure_to_svg(draw_heat_map(heat_map), heat_map.title)

@@ -17,7 +17,6 @@ from tree_fairseq.__main__ import COMMANDS
 from tree_fairseq.commands import explore, release
 from tree_fairseq.errors import DataFolderError
 from tree_fairseq.explorer import server
-from tree_fairseq.explorer.demo_model import demo_arguments, demo_model
 
 QUIET = ("--cpu", "--no-progress-bar")
 TREE = make_pairs(1, 2)[0].tree
@@ -129,21 +128,21 @@ def test_the_hub_writes_pages(trained, tmp_path):
 
 def test_a_demo_model_is_found_or_its_making_described(tmp_path):
     with pytest.raises(DataFolderError, match="tree-fairseq release data-bin .*sentences.txt"):
-        demo_model(tmp_path)
+        explore.demo_arguments(tmp_path)
     for name in ("model.safetensors", "sentences.txt"):
         (tmp_path / name).touch()
-    assert demo_model(tmp_path).baseline is None
+    assert "--baseline" not in explore.demo_arguments(tmp_path)
     (tmp_path / "baseline").mkdir()
     (tmp_path / "baseline/model.safetensors").touch()
-    assert demo_model(tmp_path).baseline == tmp_path / "baseline/model.safetensors"
+    baseline = tmp_path / "baseline"
+    assert explore.demo_arguments(tmp_path)[-3:] == ["--baseline", str(baseline / "model.safetensors"), str(baseline)]
 
 
 def test_the_demo_model_is_explored_like_any_other(trained, tmp_path, monkeypatch):
     folder = tmp_path / "demo"
     assert release.main([str(trained.data), "--path", str(trained.best), "--output", str(folder)]) == 0
     (folder / "sentences.txt").write_text(f"{TREE}\n", encoding="utf-8")
-    monkeypatch.setattr(demo_arguments, "__defaults__", (folder,))
-    monkeypatch.setattr(demo_model, "__defaults__", (folder,))
+    monkeypatch.setattr(hub, "DEMO", folder)
     document = explored(tmp_path, "--demo")
     assert [sentence["systems"][0]["error"] for sentence in document["sentences"]] == [None]
     assert document["systems"][0]["architecture"] == "tree_transformer_tiny"

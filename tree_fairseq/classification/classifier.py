@@ -97,14 +97,14 @@ def build_word_embeddings(cfg, dictionary: Dictionary) -> nn.Embedding:
     """
     embeddings = TransformerModelBase.build_embedding(cfg, dictionary, cfg.encoder_embed_dim)
     if cfg.encoder_embed_path:
-        vectors = _read_vectors(cfg.encoder_embed_path, cfg.encoder_embed_dim)
+        vectors = _read_vectors(cfg.encoder_embed_path)
         utils.print_embed_overlap(vectors, dictionary)
         utils.load_embedding(vectors, dictionary, embeddings)
     return embeddings
 
 
-def _read_vectors(path: Union[str, os.PathLike], width: int) -> dict[str, Tensor]:
-    """The vectors of a file, ``[width]`` each, by their words."""
+def _read_vectors(path: Union[str, os.PathLike]) -> dict[str, Tensor]:
+    """The vectors of a file by their words."""
     try:
         with open(path, encoding="utf-8") as lines:
             first = next(lines).split()
@@ -116,10 +116,6 @@ def _read_vectors(path: Union[str, os.PathLike], width: int) -> dict[str, Tensor
     if len(first) > 2:  # fairseq takes the first line for two numbers, and would lose a vector
         hint = "Put a line before it with the number of vectors and that of the numbers in each."
         raise InputError("the first line is a vector", path, 1, hint=hint)
-    for word, vector in vectors.items():
-        if len(vector) != width:
-            problem = f"the vector of {word!r} has {len(vector)} numbers, but --encoder-embed-dim is {width}"
-            raise InputError(problem, path)
     return vectors
 
 

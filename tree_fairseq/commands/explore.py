@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 import tree_fairseq
+from tree_fairseq import hub
 from tree_fairseq.commands.checkpoints import load_models, parse_flags
-from tree_fairseq.errors import InputError
+from tree_fairseq.errors import DataFolderError, InputError
 from tree_fairseq.explorer.comparison import Comparison
-from tree_fairseq.explorer.demo_model import demo_arguments, demo_model
 from tree_fairseq.explorer.document import Document
 from tree_fairseq.explorer.page import page_html, write_page
 from tree_fairseq.explorer.server import ExplorerServer
@@ -94,6 +94,25 @@ def _add_flags(parser: argparse.ArgumentParser) -> list[str]:
     return [action.dest for action in own]
 
 
+def demo_arguments(folder: Path) -> list[str]:
+    """Returns the arguments that ``--demo`` stands for.
+
+    The folder is one that ``tree-fairseq release`` wrote, with ``sentences.txt`` beside the model; a folder
+    ``baseline`` in it may have another model. Raises DataFolderError if there is no model.
+    """
+    model, sentences, baseline = (
+        folder / name for name in ("model.safetensors", "sentences.txt", "baseline/model.safetensors")
+    )
+    if not model.is_file() or not sentences.is_file():
+        raise DataFolderError(
+            f"there is no demo model in {folder}. Explore a model of yours (tree-fairseq explore data-bin --path "
+            f"checkpoint.pt), or make one: tree-fairseq release data-bin --path checkpoint.pt --output {folder}, and "
+            f"sentences for it, one a line, in {sentences}"
+        )
+    arguments = [str(folder), "--path", str(model), "--input", str(sentences)]
+    return [*arguments, "--baseline", str(baseline), str(baseline.parent)] if baseline.is_file() else arguments
+
+
 def _count(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of sentences")
@@ -112,7 +131,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if known.demo:
         if known.path is not None:
             raise InputError("--demo is the model that comes with the package; leave out --path, or --demo")
-        arguments += demo_arguments()
+        arguments += demo_arguments(hub.DEMO)
     args, overrides = parse_flags(_add_flags, arguments)
     _check(args)
     explore(args, overrides)
@@ -120,8 +139,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _check(args: argparse.Namespace) -> None:
     """Refuses flags that do not fit before any work is done."""
-    if args.demo:
-        demo_model()
     if args.path is None:
         raise InputError("--path CHECKPOINT is missing, the model to explore", hint="--demo explores the package's.")
     if len(args.baseline or ()) > 2:

@@ -82,7 +82,7 @@ def _run(args: argparse.Namespace, inducer: Inducer, gold: Sequence[Forest] | No
     if args.draw is not None:
         draw(inducer, trees, args.draw)
     if gold is not None:
-        scores = compare(gold, [None if forest is None else join_words(forest) for forest in trees], args.seed)
+        scores = compare(gold, [None if forest is None else join_words(forest) for forest in trees])
         logger.info("%s", table(scores))
 
 

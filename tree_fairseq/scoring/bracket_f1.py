@@ -59,10 +59,10 @@ def bracket_f1(pairs: Iterable[tuple[Forest, Forest]]) -> BracketF1:
     return BracketF1(sum(f1(*count) for count in counts) / len(counts), f1(*map(sum, zip(*counts))), len(counts))
 
 
-def compare(gold: Sequence[Forest], found: Sequence[Forest | None], seed: int) -> dict[str, BracketF1]:
+def compare(gold: Sequence[Forest], found: Sequence[Forest | None]) -> dict[str, BracketF1]:
     """Returns F1 of induced trees, of controls that ignore the words, and the best F1 that binary trees can reach.
 
-    A sentence without an induced tree (None) is left out everywhere. The seed is that of random trees.
+    A sentence without an induced tree (None) is left out everywhere.
     """
     kept = [(forest, own) for forest, own in zip_equal(gold, found) if own is not None]
 
@@ -70,13 +70,13 @@ def compare(gold: Sequence[Forest], found: Sequence[Forest | None], seed: int) -
         sentences = [(forest, forest_leaves(forest)) for forest, _ in kept]
         return [(forest, tuple(parser.parse([words])) if words else ()) for forest, words in sentences]
 
-    seeded = ParserOptions(name="random", seed=seed)
+    options = ParserOptions(name="random")
     return {
         "induced": bracket_f1(kept),
-        "right-branching": bracket_f1(control(right_branching(seeded))),
+        "right-branching": bracket_f1(control(right_branching(options))),
         "left-branching": bracket_f1(control(ControlParser("left-branching", lambda width, generator: width - 1))),
-        "balanced": bracket_f1(control(balanced(seeded))),
-        "random": bracket_f1(control(random_trees(seeded))),
+        "balanced": bracket_f1(control(balanced(options))),
+        "random": bracket_f1(control(random_trees(options))),
         "gold, binary": bracket_f1((forest, tuple(map(binarize, forest))) for forest, _ in kept),
     }
 

@@ -20,7 +20,6 @@ import numpy as np
 import torch
 from fairseq.dataclass import FairseqDataclass
 from fairseq.scoring import BaseScorer, register_scorer
-from scipy.sparse import csr_array
 
 from tree_fairseq.classification.criterion import (
     class_figures,
@@ -105,23 +104,17 @@ class ClassMeasure(AdditiveMeasure):
         self.outcomes = ClassOutcomes(references, [text.strip() for text in hypotheses])
 
     @cached_property
-    def counts(self) -> csr_array:
+    def counts(self) -> np.ndarray:
         return self._counts(self.outcomes.classes)
 
-    def _counts(self, classes: Sequence[str]) -> csr_array:
+    def _counts(self, classes: Sequence[str]) -> np.ndarray:
         """For each class whether it is right and predicted, is right, is predicted: ``[sentences, 3 C]``."""
-        ids = {name: number for number, name in enumerate(classes)}
-        rows, columns = [], []
-        for row, pair in enumerate(zip_equal(self.outcomes.references, self.outcomes.predicted)):
-            right, predicted = (ids[name] for name in pair)
-            found = [len(ids) + right, 2 * len(ids) + predicted] + [right] * (right == predicted)
-            rows += [row] * len(found)
-            columns += found
-        shape = len(self.outcomes.references), 3 * len(ids)
-        return csr_array((np.ones(len(rows)), (rows, columns)), shape=shape)
+        sides = (self.outcomes.references, self.outcomes.predicted)
+        right, predicted = (np.array(side)[:, None] == np.array(classes) for side in sides)
+        return np.concatenate([right & predicted, right, predicted], axis=1).astype(np.float64)
 
     @staticmethod
-    def aligned_counts(measures: Sequence[ClassMeasure]) -> list[csr_array]:
+    def aligned_counts(measures: Sequence[ClassMeasure]) -> list[np.ndarray]:
         classes = sorted({name for measure in measures for name in measure.outcomes.classes})
         return [measure._counts(classes) for measure in measures]
 

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from tree_fairseq.errors import ScoringError
 from tree_fairseq.scoring.frame import COUNT, aligned
@@ -44,8 +43,7 @@ def mean_over_seeds_test(
         )
     counts = system[0].aligned_counts([*baseline, *system])
     width = counts[0].shape[1]  # the number F of columns of one run
-    join = sparse.hstack if sparse.issparse(counts[0]) else np.hstack
-    sides = [join(counts[: len(baseline)]), join(counts[len(baseline) :])]  # [sentences, seeds * F]
+    sides = [np.hstack(counts[: len(baseline)]), np.hstack(counts[len(baseline) :])]  # [sentences, seeds * F]
 
     def mean(sums: np.ndarray) -> dict[str, np.ndarray]:
         of_seeds = [system[0].statistic(sums[..., first : first + width]) for first in range(0, sums.shape[-1], width)]

@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 from sacrebleu.metrics.base import Metric
 from sacrebleu.significance import PairedTest
-from scipy.sparse import csr_array
 from scipy.stats import binomtest
 
 from tree_fairseq.errors import ScoringError
@@ -69,11 +68,11 @@ def _batches(test: Resampling, sentences: int) -> Iterator[np.ndarray]:
             yield np.bincount(drawn.ravel(), minlength=rows * sentences).reshape(rows, sentences).astype(np.float64)
 
 
-def paired_test(baseline: Any, system: Any, statistic: Statistic, test: Resampling) -> dict[str, dict]:
+def paired_test(baseline: np.ndarray, system: np.ndarray, statistic: Statistic, test: Resampling) -> dict[str, dict]:
     """Compares two systems by metrics that are functions of sums over sentences.
 
     Args:
-        baseline: counts of each sentence, ``[sentences, F]``, dense or a sparse array of scipy
+        baseline: counts of each sentence, ``[sentences, F]``
         system: the same of the other system
         statistic: computes the metrics from sums of counts
         test: how to draw samples
@@ -89,8 +88,7 @@ def paired_test(baseline: Any, system: Any, statistic: Statistic, test: Resampli
         raise ScoringError(f"{system.shape[0]} sentences of the system, but {baseline.shape[0]} of the baseline")
     if test.groups:
         baseline, system = (_sums_of_groups(counts, test.groups) for counts in (baseline, system))
-    ones = np.ones((1, baseline.shape[0]))
-    totals = (ones @ baseline)[0], (ones @ system)[0]  # [F] each
+    totals = baseline.sum(axis=0), system.sum(axis=0)  # [F] each
     real = _differences(*totals, statistic)
     drawn: dict[str, list[np.ndarray]] = {name: [] for name in real}
     for weights in _batches(test, baseline.shape[0]):
@@ -112,13 +110,14 @@ def paired_test(baseline: Any, system: Any, statistic: Statistic, test: Resampli
     return rows
 
 
-def _sums_of_groups(counts: Any, groups: Sequence[str]) -> Any:
+def _sums_of_groups(counts: np.ndarray, groups: Sequence[str]) -> np.ndarray:
     """Adds the counts of the sentences of each group, ``[groups, F]``."""
     if len(groups) != counts.shape[0]:
         raise ScoringError(f"{counts.shape[0]} sentences, but groups of {len(groups)}")
     names, places = np.unique(np.asarray(groups), return_inverse=True)
-    member = csr_array((np.ones(len(groups)), (places, np.arange(len(groups)))), shape=(len(names), len(groups)))
-    return member @ counts
+    sums = np.zeros((len(names), counts.shape[1]))
+    np.add.at(sums, places, counts)
+    return sums
 
 
 def _differences(baseline: np.ndarray, system: np.ndarray, statistic: Statistic) -> dict[str, np.ndarray]:

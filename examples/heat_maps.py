@@ -1,6 +1,6 @@
 """Heat maps of attention by tree positions alone: figures 2, 3 and 4 of Shiv & Quirk (2019).
 
-``python -m tree_fairseq.drawing.heat_maps --output DIR`` writes the figures, each as SVG and as PNG.
+``python -m examples.heat_maps --output DIR`` writes the figures, each as SVG and as PNG.
 
 Rows are queries and columns are keys: the nodes of a balanced binary tree in breadth-first order. A cell is the softmax
 of query times key over its row. In figure 3 a linear map moves the query first. The paper states 0.44 and 0.16 for the
@@ -117,7 +117,7 @@ def draw_heat_map(heat_map: HeatMap) -> Figure:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Writes the requested pictures and prints their paths."""
     description = "heat maps of tree positional encodings, as SVG and PNG files"
-    parser = argparse.ArgumentParser(prog="python -m tree_fairseq.drawing.heat_maps", description=description)
+    parser = argparse.ArgumentParser(prog="python -m examples.heat_maps", description=description)
     about = "folder for the files; created if it does not exist"
     parser.add_argument("--output", type=Path, required=True, metavar="DIR", help=about)
     options = parser.parse_args(arguments)

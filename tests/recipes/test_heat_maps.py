@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples.heat_maps import attention, balanced_tree, code_of, down, draw_heat_map, figures, main, up
 from tests.drawing.pictures import pixels, size_of, texts_of
 from tree_fairseq.drawing.figure_files import figure_bytes, figure_to_svg
-from tree_fairseq.drawing.heat_maps import attention, balanced_tree, code_of, down, draw_heat_map, figures, main, up
 from tree_fairseq.support.python_versions import zip_equal
 
 NODES = balanced_tree(3)
