@@ -44,7 +44,6 @@ from tree_fairseq.data_bin.token_files import found_impl, token_file_names, toke
 from tree_fairseq.errors import DictionaryMismatchError, InputError, ParserError, UnknownClassError
 from tree_fairseq.parsing.corpus import parse_corpus, parser_labels
 from tree_fairseq.parsing.parsers import ParserOptions
-from tree_fairseq.preprocessing.hook import Flags, Preprocessing, register_preprocessing
 from tree_fairseq.preprocessing.plan import (
     PreprocessPlan,
     Split,
@@ -55,7 +54,15 @@ from tree_fairseq.preprocessing.plan import (
     start_manifest,
     tree_sides_of,
 )
-from tree_fairseq.preprocessing.run import LOG, building, bytes_needed, write_folder
+from tree_fairseq.preprocessing.run import (
+    LOG,
+    Flags,
+    Preprocessing,
+    building,
+    bytes_needed,
+    register_preprocessing,
+    write_folder,
+)
 from tree_fairseq.preprocessing.text_files import TextPlan, model_within_trees, text_requests
 from tree_fairseq.preprocessing.tree_files import Labels, TreeSide
 from tree_fairseq.support.options import given_flags, refuse_flags

@@ -33,9 +33,15 @@ from tree_fairseq.data_bin.token_files import (
 )
 from tree_fairseq.data_bin.tree_store import label_dictionary_name
 from tree_fairseq.errors import DestinationExistsError, InputError, MissingTreesError
-from tree_fairseq.preprocessing.hook import add_tree_arguments
 from tree_fairseq.preprocessing.plan import Inputs, Split, splits_of, tree_sides_of
-from tree_fairseq.preprocessing.run import LEAVES, building, bytes_of_trees, encode_side
+from tree_fairseq.preprocessing.run import (
+    LEAVES,
+    add_tree_arguments,
+    building,
+    bytes_of_trees,
+    encode_side,
+    with_defaults,
+)
 from tree_fairseq.preprocessing.text_files import TextPlan
 from tree_fairseq.preprocessing.tree_files import TreeSide, make_label_dictionary, start_sides, write_side
 from tree_fairseq.support.options import command
@@ -214,4 +220,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if args.tree_parser is None:
         parser.error("--tree-parser is needed")
     tree_fairseq.register()
-    annotate(args)
+    annotate(with_defaults(args))

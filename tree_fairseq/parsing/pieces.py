@@ -86,12 +86,19 @@ class SentencePieceModel(SubwordModel):
         return mapping["pieces"], mapping["offsets"]
 
 
+def kind_of_model(path: str) -> str:
+    """Returns ``sentencepiece`` for the name ``*.model`` of a subword model, otherwise ``bpe``."""
+    return "sentencepiece" if path.endswith(".model") else "bpe"
+
+
 def load_subword_model(path: str | None) -> SubwordModel | None:
-    """Loads the model in a file: SentencePiece's if its name is ``*.model``, otherwise subword-nmt's codes."""
+    """Loads the model in a file, SentencePiece's or subword-nmt's codes, as its name says."""
     if path is None:
         return None
     require_plain_file(path)
-    kind, library = (SentencePieceModel, "sentencepiece") if path.endswith(".model") else (BpeModel, "subword-nmt")
+    kind, library = (
+        (SentencePieceModel, "sentencepiece") if kind_of_model(path) == "sentencepiece" else (BpeModel, "subword-nmt")
+    )
     try:
         return kind(path)
     except ImportError as error:

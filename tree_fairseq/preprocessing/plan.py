@@ -23,9 +23,9 @@ from tree_fairseq.parsing.parsers import ParserOptions, options_from_arguments
 from tree_fairseq.preprocessing.text_files import SideRequest, TextPlan, model_within_trees, text_requests
 from tree_fairseq.preprocessing.tree_files import TreeSide, start_sides
 from tree_fairseq.support.files import file_sha256
-from tree_fairseq.support.options import flag_of
-from tree_fairseq.trees.notations import Notation, notation_named
-from tree_fairseq.trees.symbols import SymbolEncoding
+from tree_fairseq.support.options import Flags, flag_of
+from tree_fairseq.trees.notations import NOTATIONS, Notation, notation_named
+from tree_fairseq.trees.symbols import ARITY_MARK, BINARIZATIONS, TRAVERSALS, SymbolEncoding
 from tree_fairseq.trees.text import TextInput, inspect_text, require_parallel
 
 Inputs = dict[tuple[str, str], TextInput]
@@ -34,6 +34,48 @@ StockMain = Callable[[Namespace], None]
 """fairseq's own ``main``."""
 PER_SIDE = ("tree_parser", "tree_lang", "parser_dir", "parser_package", "tree_subword_model")
 """Arguments that may have two values, separated by a comma, if both sides get trees."""
+_SHOWN = "(default: %(default)s)"
+TREE_SIDES = {
+    "default": "source",
+    "choices": ("source", "target", "source,target"),
+    "metavar": "SIDES",
+    "help": f"which sides get trees: source, target, or source,target {_SHOWN}. "
+    f"For both, {', '.join(map(flag_of, PER_SIDE))} may have two values, separated by a comma",
+}
+_MODALITY = "tree: every line is a tree in the notation below"
+_SENTENCES = "; constituency: every line is a sentence, and its parse by --tree-parser is the tree"
+_NOTATION = {
+    "choices": sorted(NOTATIONS),
+    "default": "bracket",
+    "help": f"how the trees are written; bracket: ( head child ... ), as s-expressions and treebanks {_SHOWN}",
+}
+SYMBOL_FLAGS: Flags = {
+    "--source-modality": {
+        "choices": ("sequence", "tree", "constituency"),
+        "default": "sequence",
+        "help": f"{_MODALITY}{_SENTENCES} {_SHOWN}",
+    },
+    "--source-notation": _NOTATION,
+    "--target-modality": {"choices": ("sequence", "tree"), "default": "sequence", "help": f"{_MODALITY} {_SHOWN}"},
+    "--target-notation": _NOTATION,
+    "--traversal": {"choices": TRAVERSALS, "default": "dfs", "help": f"depth-first or breadth-first {_SHOWN}"},
+    "--binarization": {
+        "choices": BINARIZATIONS,
+        "default": "lcrs",
+        "help": "lcrs: left-child right-sibling binary trees; none: the trees as they are, with any number of branches "
+        + _SHOWN,
+    },
+    "--all-arities": {
+        "action": "store_true",
+        "help": "the dictionary has every label with every arity, so that a model with --factored-symbols can write a "
+        "label with as many children as training never shows",
+    },
+    "--arity-mark": {
+        "default": ARITY_MARK,
+        "metavar": "C",
+        "help": f"the character between a symbol and its arity; no symbol contains it {_SHOWN}",
+    },
+}
 # Two commands that differ in these arguments alone write the same files.
 _INDIFFERENT = {field.name for field in fields(CommonConfig)} | {"workers", "parse_cache"}
 
@@ -148,11 +190,7 @@ def tree_sides_of(args: Namespace, source_lang: str, target_lang: str | None) ->
         own = {field: _value_of_side(args, field, number, len(names)) for field in PER_SIDE}
         own["tree_lang"] = own["tree_lang"] or lang
         own.update(_subword_options(args, own, requests.get(name)))
-        try:
-            options = options_from_arguments(Namespace(**{**vars(args), **own}))
-        except ValueError as error:
-            raise InputError(str(error)) from None
-        sides.append(TreeSide(name, lang, options))
+        sides.append(TreeSide(name, lang, options_from_arguments(Namespace(**{**vars(args), **own}))))
     return tuple(sides)
 
 
@@ -185,8 +223,8 @@ def _value_of_side(args: Namespace, name: str, number: int, sides: int) -> Any:
 
 
 def modality(args: Namespace, side: str) -> str:
-    """Returns the modality of a side; a caller from Python may have made the arguments without our parser."""
-    return getattr(args, f"{side}_modality", None) or "sequence"
+    """Returns the modality of a side."""
+    return getattr(args, f"{side}_modality")
 
 
 def _symbol_sides(args: Namespace, parser_options: ParserOptions | None) -> tuple[SymbolSide, ...]:
@@ -212,7 +250,7 @@ def _symbol_sides(args: Namespace, parser_options: ParserOptions | None) -> tupl
 def splits_of(args: Namespace) -> tuple[Split, ...]:
     """Returns the splits that arguments name. With ``--dict-only``, fairseq reads the training text alone."""
     splits = [Split("train", args.trainpref)] if args.trainpref else []
-    only_train = getattr(args, "dict_only", False)
+    only_train = args.dict_only
     for kind, prefixes in () if only_train else (("valid", args.validpref), ("test", args.testpref)):
         for number, prefix in enumerate(prefixes.split(",") if prefixes else ()):
             splits.append(Split(f"{kind}{number or ''}", prefix))
@@ -229,15 +267,11 @@ def _check_arguments(args: Namespace) -> None:
         raise InputError(f"the destination has a comma in its path, which separates prefixes: {args.destdir}")
     if os.path.exists(args.destdir) and not os.path.isdir(args.destdir):
         raise DataFolderError(f"the destination is not a folder: {args.destdir}")
-    if args.joined_dictionary and args.srcdict and args.tgtdict:
-        raise InputError("cannot use both --srcdict and --tgtdict with --joined-dictionary")
     given = [args.srcdict, args.tgtdict] if not args.only_source else [args.srcdict]
     if not args.trainpref and not (any(given) if args.joined_dictionary else all(given)):
         raise InputError("--trainpref must be set if dictionaries are not given with --srcdict and --tgtdict")
     if args.only_source and "target" in args.tree_sides:
         raise InputError("--only-source leaves no target for --tree-sides target")
-    if args.alignfile and not args.trainpref:
-        raise InputError("--trainpref must be set if --alignfile is specified")
 
 
 def inspect_inputs(plan: PreprocessPlan) -> Inputs:

@@ -1,4 +1,7 @@
-"""The course of ``fairseq-preprocess`` with trees: check all text, parse, make token files, write trees, publish.
+"""``fairseq-preprocess`` with trees: check all text, parse, make token files, write trees, publish.
+
+The command imports ``--user-dir`` before it builds its parser and looks up ``main`` after it has parsed the arguments,
+so the two functions that the table of repairs replaces are enough.
 
 Everything is built in a staging folder (:mod:`tree_fairseq.data_bin.staging`), where a stopped run is continued, and
 moved to the destination in the end. fairseq's own ``main`` makes token files and dictionaries of the leaves.
@@ -10,27 +13,36 @@ import contextlib
 import logging
 import os
 import shutil
-from argparse import Namespace
-from collections.abc import Iterable, Iterator, Mapping
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+from fairseq import options
 
 from tree_fairseq.data_bin.manifest import MANIFEST_NAME, Manifest
 from tree_fairseq.data_bin.staging import Staging, Work
 from tree_fairseq.data_bin.token_files import token_prefix
+from tree_fairseq.errors import InputError
+from tree_fairseq.parsing.parsers import add_parser_arguments
 from tree_fairseq.preprocessing.plan import (
+    SYMBOL_FLAGS,
+    TREE_SIDES,
     Inputs,
     PreprocessPlan,
     StockMain,
     command_of,
     inspect_inputs,
     make_plan,
+    modality,
     reused_labels,
     start_manifest,
 )
 from tree_fairseq.preprocessing.symbol_files import SymbolFiles
+from tree_fairseq.preprocessing.text_files import TEXT_FLAGS, asks_for_text
 from tree_fairseq.preprocessing.tree_files import SplitTrees, TreeSide, encode_split, make_label_dictionary, write_side
 from tree_fairseq.support.files import reporting_full_disk, require_plain_file
+from tree_fairseq.support.options import Flags
 from tree_fairseq.support.processes import ProcessPool
 
 logger = logging.getLogger(__name__)
@@ -38,6 +50,115 @@ logger = logging.getLogger(__name__)
 LEAVES = "leaves"
 """The folder in the staging folder with the text that fairseq reads, or would read."""
 LOG = "preprocess.log"
+
+
+class Preprocessing(NamedTuple):
+    """How ``fairseq-preprocess`` makes one kind of data set.
+
+    Attributes:
+        tasks: values of ``--task`` that ask for this kind
+        title, description: of its group of arguments
+        flags: the arguments that go with these tasks only; their default is None
+        preprocess: does the work, given all arguments and fairseq's own ``main``
+    """
+
+    tasks: Sequence[str]
+    title: str
+    description: str
+    flags: Flags
+    preprocess: Callable[[Namespace, StockMain], None]
+
+
+_KINDS: dict[str, Preprocessing] = {}
+
+
+def register_preprocessing(name: str, kind: Preprocessing) -> None:
+    """Adds a kind of data set to ``fairseq-preprocess``, or replaces the one of the same name."""
+    _KINDS[name] = kind
+
+
+def add_tree_arguments(parser: ArgumentParser) -> None:
+    """Adds the group of arguments about constituency trees."""
+    group = parser.add_argument_group("trees", "constituency trees, kept beside the token files")
+    add_parser_arguments(group, default_parser=None, default_lang=None)
+    group.add_argument("--tree-sides", **TREE_SIDES)
+
+
+def _add_flags(parser: ArgumentParser, title: str, description: str, flags: Flags) -> None:
+    group = parser.add_argument_group(title, description)
+    for flag, settings in flags.items():
+        group.add_argument(flag, **settings)
+
+
+def add_tree_groups(stock: Callable[[ArgumentParser], ArgumentParser]) -> Callable[[ArgumentParser], ArgumentParser]:
+    """Adds this package's groups of arguments after fairseq's."""
+
+    def add_preprocess_args(parser: ArgumentParser) -> ArgumentParser:
+        stock(parser)
+        add_tree_arguments(parser)
+        _add_flags(parser, "tokens and subwords", "how the text is, or becomes, tokens of the folder", TEXT_FLAGS)
+        _add_flags(parser, "symbol trees", "programs and logical forms, encoded as sequences of symbols", SYMBOL_FLAGS)
+        for kind in _KINDS.values():
+            _add_flags(parser, kind.title, kind.description, kind.flags)
+        return parser
+
+    return add_preprocess_args
+
+
+def with_defaults(args: Namespace) -> Namespace:
+    """Returns arguments with the defaults of those that are missing: a caller may have made them without our parser."""
+    defaults = vars(options.get_preprocessing_parser().parse_args([]))
+    return Namespace(**{**defaults, **vars(args)})
+
+
+def _kind_of(args: Namespace) -> Preprocessing | None:
+    """Returns the kind of data set that arguments ask for, or raises InputError if its task is not given."""
+    for kind in _KINDS.values():
+        if args.task in kind.tasks:
+            return kind
+        for flag in kind.flags:
+            if getattr(args, flag[2:].replace("-", "_")) is not None:
+                raise InputError(f"{flag} goes with --task {kind.tasks[0]} only")
+    return None
+
+
+def preprocess_trees(stock: StockMain) -> StockMain:
+    """Preprocesses trees, classes and subwords if arguments ask for them; everything else is fairseq's own work."""
+
+    def main(args: Namespace) -> None:
+        args = with_defaults(args)
+        _refuse_links(Path(args.destdir))
+        if kind := _kind_of(args):
+            kind.preprocess(args, stock)
+            return
+        has_symbols = any(modality(args, side) != "sequence" for side in ("source", "target"))
+        _require_trees(args, has_symbols)
+        if has_symbols or args.tree_parser is not None or asks_for_text(args):
+            preprocess(args, stock)
+        else:
+            stock(args)
+
+    return main
+
+
+def _refuse_links(destination: Path) -> None:
+    """Raises InputError if a file that is written, or is made longer, is a link to another place."""
+    for path in destination.glob("*"):
+        if path.is_symlink() and path.suffix in (".bin", ".idx", ".log", ".txt"):
+            raise InputError("this is a link, and what it leads to could be overwritten", path, hint="Remove it.")
+
+
+def _require_trees(args: Namespace, has_symbols: bool) -> None:
+    """Raises InputError if the task needs trees that no flag asks for."""
+    if args.task == "structural_translation" and not has_symbols:
+        hint = "Add --source-modality tree, --target-modality tree or both. Nothing was written."
+        raise InputError(f"--task {args.task} needs symbol trees, but no flag asks for them", hint=hint)
+    # Trees beside tokens; those of the target are for training in the other direction.
+    if args.task == "tree_translation" and (args.tree_parser is None or modality(args, "source") != "sequence"):
+        hint = (
+            "Add --tree-parser stanza, or --tree-parser brackets if the lines are trees already. Nothing was written."
+        )
+        raise InputError(f"--task {args.task} needs constituency trees, but no flag asks for them", hint=hint)
 
 
 def preprocess(args: Namespace, stock_main: StockMain) -> None:
@@ -92,6 +213,10 @@ def _logging_to(output: Path, name: str | None, destination: Path) -> Iterator[N
     if name is None:
         yield
         return
+    if (destination / name).exists():
+        # fairseq appends to the log of a folder that was preprocessed before.
+        require_plain_file(destination / name)
+        shutil.copyfile(destination / name, output / name)
     package, stock = logging.getLogger("tree_fairseq"), logging.getLogger("fairseq_cli.preprocess")
     before = [*package.handlers, *stock.handlers]
     package.addHandler(logging.FileHandler(output / name, encoding="utf-8"))
@@ -102,11 +227,6 @@ def _logging_to(output: Path, name: str | None, destination: Path) -> Iterator[N
             for handler in [handler for handler in logs.handlers if handler not in before]:
                 logs.removeHandler(handler)
                 handler.close()
-    if (destination / name).exists():
-        # fairseq appends to the log of a folder that was preprocessed before.
-        require_plain_file(destination / name)
-        new = (output / name).read_bytes()
-        (output / name).write_bytes((destination / name).read_bytes() + new)
 
 
 def write_folder(

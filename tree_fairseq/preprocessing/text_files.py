@@ -31,15 +31,42 @@ from tree_fairseq.data_bin.text_record import (
 )
 from tree_fairseq.errors import InputError
 from tree_fairseq.parsing.parsers import ParserOptions
-from tree_fairseq.parsing.pieces import learn_subwords, load_subword_model, marks_of
+from tree_fairseq.parsing.pieces import kind_of_model, learn_subwords, load_subword_model, marks_of
 from tree_fairseq.support.files import file_sha256
-from tree_fairseq.support.options import flag_of
+from tree_fairseq.support.options import Flags, flag_of
 from tree_fairseq.trees.text import Chunk, TextInput, chunk_lines, inspect_text, read_lines, tokens
 
 logger = logging.getLogger(__name__)
 
+_BOTH_SIDES = "; two files, separated by a comma, for source and target, and an empty name for a side that is not split"
+_KEPT = "The file is copied into the destination, so that new text is split in the same way"
+TEXT_FLAGS: Flags = {
+    "--bpe-codes": {
+        "metavar": "FILE",
+        "help": "codes of subword-nmt. Lines with its marks (@@) are split already and stay as they are; other lines "
+        f"are split. {_KEPT}{_BOTH_SIDES}",
+    },
+    "--sentencepiece-model": {
+        "metavar": "FILE",
+        "help": f"a model of SentencePiece, used in the same way; its mark is \u2581{_BOTH_SIDES}",
+    },
+    "--learn-subwords": {
+        "type": int,
+        "metavar": "N",
+        "help": "learn a subword model from the training text, and use it like a given one: N merges with --bpe "
+        "subword_nmt, which is the default, or a vocabulary of N pieces with --bpe sentencepiece",
+    },
+    "--separate-subwords": {"action": "store_true", "help": "learn a model for each side instead of one for both"},
+    "--apply-tokenizer": {
+        "action": "store_true",
+        "help": "the text is raw: tokenise it with --tokenizer first. Otherwise --tokenizer names the tokeniser that "
+        "the text came from. New text is tokenised with it, and output is detokenised",
+    },
+    "--moses-no-dash-splits": {"action": "store_true", "help": "with --tokenizer moses: keep words with dashes whole"},
+}
+
 _KINDS = {"subword_nmt": BPE, "sentencepiece": SENTENCEPIECE}  # by the value of --bpe
-_FILES = {"bpe_codes": BPE, "sentencepiece_model": SENTENCEPIECE}  # by argument
+_FILES = ("bpe_codes", "sentencepiece_model")  # arguments
 _FOLDER = "text"  # in the staging folder
 # Fewer lines of plain text have a word that ends in @@, and more lines of text in pieces have one.
 _SPLIT_SHARE = 0.01
@@ -72,27 +99,27 @@ class SideRequest:
 
 def asks_for_text(args: Namespace) -> bool:
     """Returns whether arguments say how text is prepared, or the folder that they extend does."""
-    given = _gives_flags(args) or getattr(args, "apply_tokenizer", False)
-    return given or getattr(args, "bpe", None) in _KINDS or _inherited(args) is not None
+    return _gives_flags(args) or args.apply_tokenizer or args.bpe in _KINDS or _inherited(args) is not None
 
 
 def text_requests(args: Namespace, languages: Mapping[str, str]) -> dict[str, SideRequest]:
     """Returns the request for each side (``source``, ``target``) whose language is given, unless nothing is asked for.
 
     Without flags, text that extends a folder, or uses its dictionaries, is prepared like that folder's.
-    Raises InputError if flags do not go together, or a file is missing.
+    Raises InputError if flags do not go together.
     """
-    _check_flags(args)
-    inherited = None if _gives_flags(args) else _inherited(args)
-    found = {}
-    for side, lang in languages.items():
-        if inherited is not None:
-            request = _as_before(*inherited, lang, bool(getattr(args, "apply_tokenizer", False)))
-        else:
-            request = _as_asked(args, side, lang)
-        if request.kind is not None or request.tokenizer is not None:
-            found[side] = request
-    return found
+    inherited = _inherited(args)
+    if args.bpe in _KINDS and args.learn_subwords is None and not any(getattr(args, name) for name in _FILES):
+        flag = "--bpe-codes" if args.bpe == "subword_nmt" else "--sentencepiece-model"
+        hint = f"Give {flag} FILE, or --learn-subwords N."
+        raise InputError(f"--bpe {args.bpe} does not say which model splits the text", hint=hint)
+    if args.apply_tokenizer and not args.tokenizer and inherited is None:
+        raise InputError("--apply-tokenizer does not say which tokeniser", hint="Give --tokenizer, such as moses.")
+    if inherited is None or _gives_flags(args):
+        requests = {side: _as_asked(args, side, lang) for side, lang in languages.items()}
+    else:
+        requests = {side: _as_before(*inherited, lang, args.apply_tokenizer) for side, lang in languages.items()}
+    return {side: each for side, each in requests.items() if each.kind is not None or each.tokenizer is not None}
 
 
 def model_within_trees(request: Optional[SideRequest]) -> Optional[str]:
@@ -113,79 +140,44 @@ def model_within_trees(request: Optional[SideRequest]) -> Optional[str]:
 
 
 def _gives_flags(args: Namespace) -> bool:
-    return any(getattr(args, name, None) is not None for name in (*_FILES, "learn_subwords", "tokenizer"))
-
-
-def _check_flags(args: Namespace) -> None:
-    files = [name for name in _FILES if getattr(args, name, None)]
-    learn, bpe = getattr(args, "learn_subwords", None), getattr(args, "bpe", None)
-    if learn is not None and learn < 1:
-        raise InputError(f"--learn-subwords is at least 1, not {learn}")
-    if learn is not None and bpe is not None and bpe not in _KINDS:
-        raise InputError(f"--learn-subwords learns with --bpe {' or '.join(_KINDS)}, not {bpe}")
-    if bpe in _KINDS and learn is None and not files:
-        flag = "--bpe-codes" if bpe == "subword_nmt" else "--sentencepiece-model"
-        hint = f"Give {flag} FILE, or --learn-subwords N."
-        raise InputError(f"--bpe {bpe} does not say which model splits the text", hint=hint)
-    if bpe in _KINDS and any(_FILES[name] != _KINDS[bpe] for name in files):
-        raise InputError(f"--bpe {bpe} and {flag_of(files[0])} name different kinds of models; leave --bpe out")
-    if getattr(args, "apply_tokenizer", False) and not getattr(args, "tokenizer", None) and not _inherited(args):
-        raise InputError("--apply-tokenizer does not say which tokeniser", hint="Give --tokenizer, such as moses.")
+    return any(getattr(args, name) is not None for name in (*_FILES, "learn_subwords", "tokenizer"))
 
 
 def _as_asked(args: Namespace, side: str, lang: str) -> SideRequest:
-    given = {name: _of_side(args, name, side) for name in _FILES}
-    given = {name: path for name, path in given.items() if path}
-    if len(given) > 1:
-        raise InputError(f"--bpe-codes and --sentencepiece-model both name a model for {lang}; give one of them")
+    """The request of flags. Those that take files may have one for each side, separated by a comma."""
+    files = {name: (getattr(args, name) or "").split(",")[-1 if side == "target" else 0] for name in _FILES}
+    kinds = {flag_of(name): kind_of_model(path) for name, path in files.items() if path}
+    if args.bpe in _KINDS:
+        kinds["--bpe"] = _KINDS[args.bpe]
+    if len(set(kinds.values())) > 1:
+        raise InputError(f"{' and '.join(kinds)} name different kinds of models for {lang}; give one of them")
+    file = next(filter(None, files.values()), None)
+    learn = args.learn_subwords if file is None else None
+    kind = next(iter(kinds.values()), None if learn is None else BPE)
     tokenizer = _tokenizer_options(args, lang)
-    is_raw = bool(getattr(args, "apply_tokenizer", False)) and tokenizer is not None
-    for name, path in given.items():
-        if not os.path.isfile(path):
-            raise InputError(f"{flag_of(name)}: there is no such file", path)
-        if path.endswith(".model") != (_FILES[name] == SENTENCEPIECE):
-            raise InputError(
-                f"{flag_of(name)}: names of SentencePiece's models, and only of these, end in .model", path
-            )
-        return SideRequest(lang, _FILES[name], path, None, tokenizer, is_raw)
-    learn = getattr(args, "learn_subwords", None)
-    kind = None if learn is None else _KINDS[getattr(args, "bpe", None) or "subword_nmt"]
-    return SideRequest(lang, kind, None, learn, tokenizer, is_raw)
-
-
-def _of_side(args: Namespace, name: str, side: str) -> Optional[str]:
-    values = (getattr(args, name, None) or "").split(",")
-    if len(values) > 2:
-        raise InputError(f"{flag_of(name)} takes one file, or two for source and target, not {len(values)}")
-    return values[-1 if side == "target" else 0] or None
+    return SideRequest(lang, kind, file, learn, tokenizer, args.apply_tokenizer and tokenizer is not None)
 
 
 def _tokenizer_options(args: Namespace, lang: str) -> Optional[dict[str, Any]]:
-    name = getattr(args, "tokenizer", None)
-    if name is None:
-        return None
-    if name != "moses":
-        return {"tokenizer": name}
+    if args.tokenizer != "moses":
+        return None if args.tokenizer is None else {"tokenizer": args.tokenizer}
     # In a folder for classification, the name of the side is not that of a language.
-    language = (getattr(args, "tree_lang", None) or "en") if lang == "text" else lang
-    switches = {"moses_no_dash_splits": bool(getattr(args, "moses_no_dash_splits", False)), "moses_no_escape": False}
-    return {"tokenizer": name, "source_lang": language, "target_lang": language, **switches}
+    language = (args.tree_lang or "en") if lang == "text" else lang
+    switches = {"moses_no_dash_splits": args.moses_no_dash_splits, "moses_no_escape": False}
+    return {"tokenizer": "moses", "source_lang": language, "target_lang": language, **switches}
 
 
 def _inherited(args: Namespace) -> Optional[tuple[TextRecord, Path]]:
     """The record, and its folder, of the folder whose dictionaries are given."""
-    given = [path for path in (getattr(args, "srcdict", None), getattr(args, "tgtdict", None)) if path]
-    folders = [args.destdir, *map(os.path.dirname, given)] if given else []
-    for folder in map(Path, folders):
+    given = [os.path.dirname(path) for path in (args.srcdict, args.tgtdict) if path]
+    for folder in map(Path, [args.destdir, *given] if given else []):
         if (record := load_text_record(folder)) is not None:
             return record, folder
     return None
 
 
 def _as_before(record: TextRecord, folder: Path, lang: str, applies_tokenizer: bool) -> SideRequest:
-    side = record.sides.get(lang)
-    if side is None:
-        return SideRequest(lang)
+    side = record.sides.get(lang, SideText())
     file = None if side.model is None else str(folder / side.model)
     is_raw = applies_tokenizer and side.tokenizer is not None
     return SideRequest(lang, side.kind, file, side.learned, side.tokenizer, is_raw)
@@ -217,12 +209,9 @@ class TextPlan:
             load_subword_model(path)
         within = {lang: found.subword_model for lang, found in options.items() if found.subword_model is not None}
         for lang, model in within.items():
-            kind = SENTENCEPIECE if model.endswith(".model") else BPE
-            requests.setdefault(lang, SideRequest(lang, kind, model))
-        aligned = "--alignfile" if getattr(args, "alignfile", None) else None
-        if getattr(args, "align_suffix", None):
-            aligned = "--align-suffix"
-        return cls(requests, frozenset(within), bool(getattr(args, "separate_subwords", False)), aligned=aligned)
+            requests.setdefault(lang, SideRequest(lang, kind_of_model(model), model))
+        aligned = "--align-suffix" if args.align_suffix else "--alignfile" if args.alignfile else None
+        return cls(requests, frozenset(within), args.separate_subwords, aligned=aligned)
 
     def command(self) -> dict[str, Any]:
         """Returns all that decides how text is prepared, for JSON."""

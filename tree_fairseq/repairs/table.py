@@ -195,7 +195,7 @@ REPAIRS = (
         versions=_FAIRSEQ,
         remove_when="fairseq lets a task add arguments to fairseq-preprocess",
         test="tests/repairs/test_table.py::test_preprocessing_has_arguments_about_trees",
-        wrapper="preprocessing.hook:add_tree_groups",
+        wrapper="preprocessing.run:add_tree_groups",
     ),
     Repair(
         target="fairseq_cli.preprocess.main",
@@ -204,7 +204,7 @@ REPAIRS = (
         remove_when="fairseq lets a task preprocess",
         test="tests/faults/test_33_forgotten_flags.py::"
         "test_a_task_without_its_trees_is_refused_before_anything_is_written",
-        wrapper="preprocessing.hook:preprocess_trees",
+        wrapper="preprocessing.run:preprocess_trees",
     ),
     # New text
     Repair(

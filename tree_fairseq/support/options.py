@@ -17,6 +17,9 @@ from typing import Any, Callable, Optional
 from tree_fairseq.errors import InputError, TreeFairseqError
 from tree_fairseq.support.logs import drop_output, failed, log_to_standard_error
 
+Flags = Mapping[str, dict[str, Any]]
+"""The settings of ``add_argument``, by flag."""
+
 # Defaults of fairseq's and ours that switch an option off.
 _SWITCHED_OFF = (None, False, -1, "sequence")
 

@@ -19,7 +19,6 @@ from tree_fairseq.data_bin.index_files import data_and_index
 from tree_fairseq.data_bin.staging import Staging, Work
 from tree_fairseq.data_bin.token_files import found_impl, load_dictionary, most_frequent, token_file_names, token_prefix
 from tree_fairseq.errors import InputError
-from tree_fairseq.preprocessing.hook import Preprocessing, register_preprocessing
 from tree_fairseq.preprocessing.plan import (
     Inputs,
     PreprocessPlan,
@@ -29,7 +28,14 @@ from tree_fairseq.preprocessing.plan import (
     make_plan,
     start_manifest,
 )
-from tree_fairseq.preprocessing.run import LOG, building, bytes_needed, write_folder
+from tree_fairseq.preprocessing.run import (
+    LOG,
+    Preprocessing,
+    building,
+    bytes_needed,
+    register_preprocessing,
+    write_folder,
+)
 from tree_fairseq.support.files import require_room
 from tree_fairseq.support.options import given_flags, refuse_flags
 from tree_fairseq.tree_insertion.dictionary import build_insertion_dictionary, require_labels

@@ -14,6 +14,7 @@ from fairseq import options
 from fairseq.data import Dictionary
 from fairseq_cli import preprocess
 
+import tree_fairseq
 from tests.data_bin.corpora import folder_bytes, prefixes, read_lines, run_preprocess, write_corpus, write_lines
 from tests.end_to_end.commands import run_in_process
 from tests.fork_server import programs
@@ -30,12 +31,11 @@ from tree_fairseq.errors import (
     UnclosedTreeError,
     WorkerDiedError,
 )
-from tree_fairseq.preprocessing import hook
 from tree_fairseq.preprocessing.run import renaming_in_log
 from tree_fairseq.trees.bracket import read_forest, write_forest
 from tree_fairseq.trees.tree import forest_leaves
 
-PACKAGE = Path(hook.__file__).resolve().parents[1]
+PACKAGE = Path(tree_fairseq.__file__).parent
 TREES = ("--tree-parser", "brackets")
 SPLITS = ("train", "valid", "valid1", "test", "test1")
 
@@ -253,9 +253,7 @@ def test_a_finished_destination_is_refused_before_anything_is_read(corpus, tmp_p
         (("--dataset-impl", "huffman"), "--dataset-impl huffman"),
         (("--dataset-impl", "fasta"), "--dataset-impl fasta"),
         (("--only-source", "--tree-sides", "target"), "--only-source"),
-        (("--srcdict", "a", "--tgtdict", "b", "--joined-dictionary"), "--joined-dictionary"),
         (("--trainpref", ""), "--trainpref"),
-        (("--trainpref", "", "--alignfile", "x", "--srcdict", "a", "--tgtdict", "b"), "--trainpref"),
         (("-t", ""), "--target-lang"),
         (("--trainpref", "nowhere/train"), "nowhere/train.en"),
     ],
