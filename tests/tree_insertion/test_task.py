@@ -48,7 +48,6 @@ def task_of(data: object, **options) -> TreeInsertionTask:
         "dataset_impl": None,
         "seed": 1,
         "required_seq_len_multiple": 1,
-        "skip_invalid_size_inputs_valid_test": False,
         **options,
     }
     return TreeInsertionTask.setup_task(TreeInsertionConfig(**given))

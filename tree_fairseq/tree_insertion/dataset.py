@@ -31,7 +31,7 @@ class TargetTreeDataset(PairDataset):
 
     ``stored`` has the trees and trajectories of the same lines. ``sampler`` draws partial trees or sequences, for
     models of these; with ``every_epoch`` each epoch draws anew. ``sequences`` is the dictionary of models of sequences.
-    ``is_too_long`` ``[lines]`` bool are the trees that the model has no positions for; fairseq leaves these out.
+    With ``counts_brackets`` the size of a target is that of its sequence, for models that have positions for brackets.
     """
 
     def __init__(
@@ -43,10 +43,10 @@ class TargetTreeDataset(PairDataset):
         sequences: SequenceDictionary | None = None,
         every_epoch: bool = False,
         keep_remainder: bool = False,
-        is_too_long: np.ndarray | None = None,
+        counts_brackets: bool = False,
     ):
         super().__init__(dataset, keep_remainder)
-        self.is_too_long = is_too_long
+        self.counts_brackets = counts_brackets
         self.stored = stored
         self.dictionary = dictionary
         self.sampler = sampler
@@ -61,13 +61,26 @@ class TargetTreeDataset(PairDataset):
         if self.every_epoch:
             self._epoch.fill_(epoch)
 
-    def filter_indices_by_size(self, indices: np.ndarray, max_sizes: Any) -> tuple[np.ndarray, list[int]]:
-        """Returns the examples that are not too long, and the others; ``max_sizes`` limit words and labels."""
+    def size(self, index: int) -> tuple[int, int]:
+        """Returns the tokens of source and target, each with EOS."""
+        source, target = super().size(index)
+        if self.counts_brackets:
+            # All parents but -1 and the root that decoding begins with are in brackets.
+            target += 2 * (len(np.unique(self.stored[index].parents)) - 2)
+        return source, target
+
+    def filter_indices_by_size(self, indices: np.ndarray, max_sizes: tuple[int, int]) -> tuple[np.ndarray, list[int]]:
+        """Returns the pairs of which neither side is too long, and the others."""
         indices, ignored = super().filter_indices_by_size(indices, max_sizes)
-        if self.is_too_long is None:
+        if not self.counts_brackets:
             return indices, ignored
-        is_left_out = self.is_too_long[indices]
-        return indices[~is_left_out], [*ignored, *indices[is_left_out].tolist()]
+        most = max_sizes[1]
+        # With brackets and EOS, the sequence of M nodes has at most 3 M - 1 tokens.
+        nodes = self.sizes[indices, 1] - 1
+        is_long = np.array(
+            [3 * count - 1 > most and self.size(index)[1] > most for index, count in zip(indices, nodes)], bool
+        )
+        return indices[~is_long], [*ignored, *indices[is_long].tolist()]
 
     def key(self, index: int) -> tuple[int, int]:
         """Returns the seed of an example's draw, beside that of the run."""

@@ -47,6 +47,11 @@ class TreeGeneratingTransformer(EncoderChoiceTransformer):
         """The most labels and brackets of a tree for which the model has positions; None without a limit."""
         return None
 
+    def max_positions(self) -> tuple[int, int]:
+        """Returns the longest source and the longest target, each with EOS; brackets count if they take positions."""
+        source, target = super().max_positions()
+        return source, target if self.longest_target is None else self.longest_target + 1
+
 
 SIZES: dict[str, Optional[tuple[int, ...]]] = {"": None, "_overnight": (6, 768, 3072, 12), "_tiny": (2, 64, 128, 4)}
 """Layers, width, feed-forward width and heads of encoder and decoder, by the suffix of an architecture.

@@ -15,7 +15,6 @@ item at which they begin; M parents in preorder (-1 for the root); and the traje
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import itertools
 import logging
@@ -53,7 +52,6 @@ logger = logging.getLogger(__name__)
 ORACLES = {"centrality": CentralityOracle, "exact": ExactOracle}
 
 _HEAD = 2
-_BLOCK = 2**16  # trees whose lengths are computed at once
 _TREES_AT_A_TIME = 64
 _REPAIR = "Preprocess again, or run `tree-fairseq check` on the folder to see all problems"
 
@@ -231,26 +229,6 @@ class InsertionStore:
     def counts(self) -> tuple[np.ndarray, np.ndarray]:
         """Nodes of each line's tree, including the first root, and its trajectories; each is ``[lines]`` int32."""
         return self._values[self._starts], self._values[self._starts + 1]
-
-    @functools.cached_property
-    def sizes(self) -> np.ndarray:
-        """Labels and brackets of each line's tree as :meth:`InsertionDictionary.sequence` writes it, ``[lines]`` int64.
-
-        The root that decoding begins with is left out.
-        """
-        starts, items = np.unique(self._starts, return_inverse=True)
-        blocks = [self._sequence_lengths(starts[at : at + _BLOCK]) for at in range(0, len(starts), _BLOCK)]
-        return np.concatenate([np.zeros(0, np.int64), *blocks])[items]
-
-    def _sequence_lengths(self, starts: np.ndarray) -> np.ndarray:
-        """Returns the labels and brackets of the items that begin at ``starts``, ``[items]`` int64."""
-        nodes = self._values[starts].astype(np.int64)
-        firsts = starts + _HEAD + self._values[starts + 1]
-        items = np.repeat(np.arange(len(starts)), nodes)
-        own = np.arange(len(items)) - (nodes.cumsum() - nodes)[items]
-        # In preorder, the parent of a first child is the node before it. The root and its only child do not count.
-        is_first_child = (self._values[firsts[items] + own] == own - 1) & (own > 1)
-        return nodes - 1 + 2 * np.bincount(items[is_first_child], minlength=len(starts))
 
     @property
     def distinct(self) -> np.ndarray:

@@ -2,7 +2,6 @@
 
 import itertools
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Optional
@@ -57,13 +56,9 @@ logger = logging.getLogger(__name__)
 # fairseq reads the fields' types, so annotations are not postponed in this file.
 @dataclass
 class TreeInsertionConfig(ValidationAccuracyConfig, TranslationWithTreesConfig):
-    """The options of generation, of validating by generating, and of supervision.
-
-    ``skip_invalid_size_inputs_valid_test`` is fairseq's flag, here also about trees to train on.
-    """
+    """The options of generation, of validating by generating, and of supervision."""
 
     seed: int = II("common.seed")
-    skip_invalid_size_inputs_valid_test: bool = II("dataset.skip_invalid_size_inputs_valid_test")
     eval_unordered: Optional[str] = option(
         None, "with --eval-accuracy, labels whose children may be in any order, separated by blanks"
     )
@@ -136,30 +131,6 @@ def check_samples(cfg: TreeInsertionConfig) -> None:
         raise InputError(f"--insertion-temperature is above 0, not {cfg.insertion_temperature}")
 
 
-def check_lengths(split: str, stores: Sequence[InsertionStore], longest: int, skips: bool) -> None:
-    """Looks for trees of a split with more than ``longest`` labels and brackets; ``skips`` says if they are left out.
-
-    Logs how many trees are left out, or raises InputError about the first one.
-    """
-    for store in stores:
-        too_long = np.flatnonzero(store.sizes > longest)
-        if not len(too_long):
-            continue
-        tokens, line = Path(store.prefix).with_suffix(""), int(too_long[0])
-        if not skips:
-            raise InputError(
-                f"the tree has {store.sizes[line]} labels and brackets, and the model has positions for {longest}",
-                tokens,
-                line + 1,
-                hint=f"Raise --max-target-positions by {int(store.sizes.max()) - longest}, or skip long trees with "
-                "--skip-invalid-size-inputs-valid-test.",
-            )
-        logger.warning(
-            "[%s] %d of %d trees of %s have more than %d labels and brackets and are skipped; the first is line %d",
-            *(split, len(too_long), len(store), tokens, longest, line + 1),
-        )
-
-
 _DATASETS = {
     Decoding.TREE_INSERTION: TreeInsertionDataset,
     Decoding.SEQUENCE_INSERTION: SequenceInsertionDataset,
@@ -179,7 +150,7 @@ def _decoding_of(model) -> Optional[Decoding]:
 class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
     """Generates the target trees of ``fairseq-preprocess --task tree_insertion`` from sentences, parsed or not.
 
-    The task takes ``decoding``, ``sequences`` (the dictionary of a model of sequences) and ``longest_target`` from the
+    The task takes ``decoding``, ``sequences`` (the dictionary of a model of sequences) and ``counts_brackets`` from the
     model that it builds. They decide on the data sets.
     """
 
@@ -187,7 +158,7 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
     source_modalities = (SYMBOLS, CONSTITUENCY, SEQUENCE)
     decoding = Decoding.TREE_INSERTION
     sequences = None
-    longest_target: Optional[int] = None
+    counts_brackets = False
 
     def __init__(self, cfg: TreeInsertionConfig, src_dict, tgt_dict):
         folder = Path(utils.split_paths(cfg.data)[0])
@@ -215,10 +186,6 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
         stores = self._load_stores(folder, split, combine)
         super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
         stored: Any = joined(stores, self.cfg.upsample_primary)
-        is_too_long = None
-        if self.longest_target is not None:
-            check_lengths(split, stores, self.longest_target, self.cfg.skip_invalid_size_inputs_valid_test)
-            is_too_long = stored.sizes > self.longest_target
         sampler: Any = self.sampler
         if self.decoding == Decoding.SEQUENCE_INSERTION:
             # Of equal tokens in a slot, the one that is closest to its centre counts.
@@ -227,7 +194,8 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
         if is_training:
             sampler = replace(sampler, states=self.cfg.partial_states)
         # A test set is translated to its last line.
-        options = {"every_epoch": is_training, "keep_remainder": not is_training, "is_too_long": is_too_long}
+        options = {"every_epoch": is_training, "keep_remainder": not is_training}
+        options["counts_brackets"] = self.counts_brackets
         pairs, learns_from = self.datasets[split], _DATASETS[self.decoding]
         self.datasets[split] = learns_from(pairs, stored, self.target_dictionary, sampler, self.sequences, **options)
 
@@ -262,7 +230,7 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
             )
         self.decoding = decoding or Decoding.TREE_INSERTION
         self.sequences = model.sequences if isinstance(model, TreeSequenceModel) else None
-        self.longest_target = None if decoding is None else model.longest_target
+        self.counts_brackets = decoding is not None and model.longest_target is not None
         return model
 
     def build_criterion(self, cfg, **options):
