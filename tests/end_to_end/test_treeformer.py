@@ -6,7 +6,6 @@ import logging
 import math
 import re
 import shutil
-import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
@@ -225,15 +224,6 @@ def test_f1_against_gold_trees_stands_beside_baselines(trained, tmp_path, caplog
     assert [forest_leaves(read_forest(line)) for line in (tmp_path / "trees").read_text().splitlines()] == [
         forest_leaves(read_forest(tree)) for tree in trees
     ]
-
-
-def test_pictures_of_trees_and_of_attention(trained, tmp_path):
-    assert run_induce(trained, "--draw", tmp_path / "pictures", "--beam", 2, "--output", tmp_path / "trees") == 0
-    names = {f"{kind}-{number}.svg" for kind in ("tree", "attention") for number in range(len(SENTENCES))}
-    names |= {f"attention-{number}.png" for number in range(len(SENTENCES))}
-    assert {path.name for path in (tmp_path / "pictures").iterdir()} == names
-    texts = ["".join(found.itertext()) for found in ElementTree.parse(tmp_path / "pictures/attention-1.svg").iter()]
-    assert {*SENTENCES[1].split(), "</s>", "source tokens", "target tokens"} <= set(texts)
 
 
 @pytest.mark.parametrize("flag", ["--input", "--gold"])

@@ -1,15 +1,14 @@
-"""Induced trees and attended phrases, against recursion over the paper's loop and against the decoder's own weights."""
+"""Induced trees against recursion over the paper's loop."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 
-from tests.nn.tiny import EOS, PAD, build, pairs, stack, tiny_task
+from tests.nn.tiny import PAD, build, pairs, stack, tiny_task
 from tests.treeformer import direct_chart
-from tree_fairseq.errors import InputError
 from tree_fairseq.support.python_versions import zip_equal
-from tree_fairseq.treeformer.induction import attended_phrases, sentence_splits
+from tree_fairseq.treeformer.induction import sentence_splits
 from tree_fairseq.trees.tree import Tree
 
 TASK = tiny_task()
@@ -70,24 +69,3 @@ def test_an_ensemble_takes_the_mean():
         sentence_splits([model.encoder for model in some], tokens, PAD)[0] for some in (models[:1], models[1:], models)
     )
     assert both.weights(0, 6) == pytest.approx((one.weights(0, 6) + two.weights(0, 6)) / 2)
-
-
-def test_phrases_are_those_that_the_last_layer_attends_to():
-    model, [pair] = model_of(), pairs(TASK, 6)
-    source, target = torch.tensor([*pair.source, EOS]), torch.tensor([*pair.target, EOS])
-    told = attended_phrases([model], source, target, EOS, 100)
-    attention = model(source[None], torch.tensor([7]), torch.cat([target[-1:], target[:-1]])[None])[1]["cell_attn"][0][
-        0
-    ]
-    cells = [(start, start + length) for length in range(1, 5) for start in range(8 - length)]
-    assert len(told) == len(target)
-    for row, weights in zip(told, attention.tolist()):
-        assert {(phrase.start, phrase.end): pytest.approx(phrase.weight) for phrase in row} == dict(zip(cells, weights))
-        assert [phrase.weight for phrase in row] == pytest.approx(sorted(weights, reverse=True))
-    assert [row[:2] for row in told] == attended_phrases([model], source, target, EOS, 2)
-
-
-def test_charts_of_different_heights_are_refused():
-    models = [model_of(), model_of("--treeformer-height", "3")]
-    with pytest.raises(InputError, match="--treeformer-height"):
-        attended_phrases(models, torch.tensor([5, 6, 7, 8, 9, EOS]), torch.tensor([5, EOS]), EOS, 2)

@@ -1,8 +1,8 @@
-"""Induces trees with a Treeformer, scores them against gold trees and draws them.
+"""Induces trees with a Treeformer, and scores them against gold trees.
 
     tree-fairseq induce data-bin --path checkpoint.pt --gen-subset test > test.trees
     tree-fairseq induce data-bin --path checkpoint.pt --gold gum/dev.mrg > dev.trees
-    tree-fairseq induce data-bin --path checkpoint.pt --input text --draw pictures
+    tree-fairseq induce data-bin --path checkpoint.pt --input text --output text.trees
 
 Every phrase, from the sentence down, is split at the point with the greatest pooling weight (Patel & Flanigan, section
 6.6), also phrases longer than the trained chart, because the recurrence is the same for all lengths. The output has one
@@ -23,41 +23,16 @@ from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
 import tree_fairseq
-from tree_fairseq.drawing.figure_files import new_figure, write_figure
-from tree_fairseq.drawing.phrase_map import draw_phrase_map
-from tree_fairseq.drawing.tree_pictures import tree_to_svg
 from tree_fairseq.errors import ScoringError
 from tree_fairseq.scoring.bracket_f1 import compare, table
 from tree_fairseq.support.options import command
-from tree_fairseq.treeformer.induction import Inducer, attended_phrases
+from tree_fairseq.treeformer.induction import Inducer
 from tree_fairseq.trees.bracket import read_forest, write_forest
 from tree_fairseq.trees.subwords import join_words
 from tree_fairseq.trees.text import read_lines
 from tree_fairseq.trees.tree import Forest, forest_leaves
 
 logger = logging.getLogger(__name__)
-
-_SENTENCES_DRAWN, _PHRASES_DRAWN = 20, 4
-
-
-def draw(inducer: Inducer, trees: Sequence[Forest | None], folder: Path) -> None:
-    """Translates the first 20 sentences and draws the tree and the attention of each.
-
-    Writes ``tree-NUMBER.svg``, and ``attention-NUMBER`` as ``.svg`` and ``.png``.
-    """
-    pictures = {
-        f"tree-{number}": tree_to_svg(forest) for number, forest in enumerate(trees[:_SENTENCES_DRAWN]) if forest
-    }
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, picture in pictures.items():
-        (folder / f"{name}.svg").write_bytes(picture.encode())
-    target_dictionary = inducer.task.target_dictionary
-    for number, source, target in inducer.translations(_SENTENCES_DRAWN):
-        attended = attended_phrases(inducer.models, source, target, target_dictionary.eos(), _PHRASES_DRAWN)
-        written = [target_dictionary[token] for token in target.tolist()]
-        title = f"Phrases of sentence {number} that its translation attends to"
-        figure = draw_phrase_map([*inducer.tokens[number], "</s>"], written, attended, title)
-        write_figure(figure, folder / f"attention-{number}", title)
 
 
 def _check_gold(gold: Sequence[Forest], inducer: Inducer, path: Path) -> None:
@@ -70,7 +45,7 @@ def _check_gold(gold: Sequence[Forest], inducer: Inducer, path: Path) -> None:
 
 
 def _run(args: argparse.Namespace, inducer: Inducer, gold: Sequence[Forest] | None) -> None:
-    """Writes the trees, and the pictures and scores if wanted."""
+    """Writes the trees, and the scores if wanted."""
     trees = inducer.trees()
     if missing := sum(forest is None for forest in trees):
         logger.warning("%d of %d sentences are too long for a tree; their lines are blank", missing, len(trees))
@@ -79,8 +54,6 @@ def _run(args: argparse.Namespace, inducer: Inducer, gold: Sequence[Forest] | No
         sys.stdout.write(text)
     else:
         args.output.write_bytes(text.encode())
-    if args.draw is not None:
-        draw(inducer, trees, args.draw)
     if gold is not None:
         scores = compare(gold, [None if forest is None else join_words(forest) for forest in trees])
         logger.info("%s", table(scores))
@@ -96,8 +69,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add("--output", type=Path, metavar="FILE", help="where to write the trees (default: standard output)")
     gold = "bracketed gold trees of the sentences, for F1; without --gen-subset and --input, their words are read"
     add("--gold", type=Path, metavar="FILE", help=gold)
-    drawn = f"draw the first {_SENTENCES_DRAWN} trees, and the phrases that translations attend to"
-    add("--draw", type=Path, metavar="DIR", help=drawn)
     parser.set_defaults(gen_subset=None)
     args = options.parse_args_and_arch(parser, input_args=arguments)
     if args.path is None:
@@ -106,9 +77,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     args.gen_subset = args.gen_subset or "test"
     if args.output is not None and not args.output.parent.is_dir():
         parser.error(f"{args.output}: the folder {args.output.parent} does not exist")
-    if args.draw is not None:
-        # Without matplotlib the command ends now, and not after its work.
-        new_figure(1, 1)
     gold = None
     if args.gold is not None:
         lines = enumerate(read_lines(args.gold), start=1)

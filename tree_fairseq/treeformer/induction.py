@@ -1,4 +1,4 @@
-"""Trees that a Treeformer induces, and the phrases that its decoder attends to (Patel & Flanigan 2023, section 6.6).
+"""Trees that a Treeformer induces (Patel & Flanigan 2023, section 6.6).
 
 An induced tree splits every phrase, from the sentence down, at the split point with the greatest pooling weight.
 """
@@ -15,7 +15,6 @@ import torch
 from fairseq import checkpoint_utils, tasks, utils
 from torch import Tensor
 
-from tree_fairseq.drawing.phrase_map import AttendedPhrase
 from tree_fairseq.errors import InputError
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.parsing.pieces import SplitWords, join_pieces
@@ -145,42 +144,3 @@ class Inducer:
                 leaves = split.words if whole_words else None
                 found[number] = (sentence.tree(split.pieces, leaves),) if split.words else ()
         return found
-
-    def translations(self, last: int) -> Iterator[tuple[int, Tensor, Tensor]]:
-        """Translates the sentences before number ``last``; yields number, source and best hypothesis."""
-        generator = self.task.build_generator(self.models, self.cfg.generation)
-        for batch in self._batches():
-            if min(batch["id"].tolist()) >= last:
-                continue
-            hypotheses = self.task.inference_step(generator, self.models, batch)
-            for number, source, best in zip(batch["id"].tolist(), batch["net_input"]["src_tokens"], hypotheses):
-                if number < last:
-                    yield number, source[source.ne(self.dictionary.pad())], best[0]["tokens"]
-
-
-@torch.no_grad()
-def attended_phrases(
-    models: Sequence[TreeformerModel], source: Tensor, target: Tensor, eos: int, most: int
-) -> list[list[AttendedPhrase]]:
-    """Returns the phrases that the last decoder layer attends to most, averaged over heads and models (figure 5).
-
-    The source ``[N]`` and its translation ``[T]`` have EOS but no padding. Each target token has at most ``most``
-    phrases by descending weight.
-
-    Raises:
-        InputError: the charts have different heights
-    """
-    previous = torch.cat([target.new_tensor([eos]), target[:-1]])
-    weights = []
-    for model in models:
-        encoder_out = model.encoder(source.unsqueeze(0), source.new_tensor([len(source)]))
-        [cells] = encoder_out["cells"]
-        attention = model.decoder(previous.unsqueeze(0), encoder_out=encoder_out)[1]["cell_attn"][0]
-        places = cells.places(0)
-        weights.append(attention[0][:, places].float())  # T x C
-    if len({each.size(1) for each in weights}) > 1:
-        raise InputError("the models of the ensemble have charts of different heights (--treeformer-height)")
-    best, best_places = torch.stack(weights).mean(0).topk(min(most, len(places)))
-    best_places = places[best_places]
-    start, end = cells.start[best_places].tolist(), (cells.start + cells.length)[best_places].tolist()
-    return [list(map(AttendedPhrase, *row)) for row in zip(start, end, best.tolist())]
