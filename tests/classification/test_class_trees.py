@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import PLAIN_WORDS, deep_tree, forests, plain_trees, trees
-from tree_fairseq.classification.examples import NODE_SYMBOL, binary_tree, put_symbols, read_class_tree, word_options
+from tree_fairseq.classification.examples import NODE_SYMBOL, binary_tree, read_class_tree
 from tree_fairseq.classification.folder import UNLABELLED, ClassNodes
 from tree_fairseq.data_bin.tree_store import StoredTree, build_label_dictionary
 from tree_fairseq.errors import (
@@ -18,7 +18,6 @@ from tree_fairseq.errors import (
     UnclosedTreeError,
     UnlabelledExampleError,
 )
-from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.trees.bracket import read_tree, write_forest
 from tree_fairseq.trees.spans import decode, encode
 from tree_fairseq.trees.subwords import split_words
@@ -85,25 +84,6 @@ def test_bad_lines_have_their_place(line, error):
     assert (caught.value.path, caught.value.line) == ("dev.trees", 7)
 
 
-@given(plain_trees(), st.data())
-def test_symbols_are_the_lowest_labels_over_the_same_words(tree, data):
-    words = tree.leaves()
-    parse = data.draw(
-        trees(st.just("w"), st.sampled_from(("S", "NP", "VP")), 12).filter(
-            lambda drawn: len(drawn.leaves()) == len(words)
-        )
-    )
-    parse = parse.map_leaves(words)
-    merged = put_symbols(encode((tree,)), encode((parse,)))
-    constituents = spans_and_labels((parse,))
-    expected = []
-    for span, _ in spans_and_labels((tree,)):
-        chain = [label for other, label in constituents if other == span]
-        expected.append(chain[-1] if chain else NODE_SYMBOL)
-    assert merged.labels == expected and merged.leaves == words
-    np.testing.assert_array_equal(merged.spans, encode((tree,)).spans)
-
-
 @given(plain_trees())
 def test_binary_trees_keep_all_constituents(tree):
     binary = binary_tree(tree)
@@ -151,18 +131,6 @@ def test_pieces_of_words_have_no_class(forest, data):
     assert has_class(tree).tolist() == [node for node, value in enumerate(expected) if value != -7]
     with pytest.raises(CorruptFileError):
         has_class.place(tree, classes[:-1], -7)
-
-
-def test_words_of_trees_are_parsed_as_they_are():
-    options = word_options(
-        ParserOptions("toy", tokenize="stanza", subwords="bpe", subword_model="codes", ssplit="punct")
-    )
-    assert (options.tokenize, options.subwords, options.subword_model, options.ssplit) == (
-        "pretokenized",
-        "none",
-        None,
-        "punct",
-    )
 
 
 def test_deep_trees():

@@ -7,7 +7,7 @@ import pytest
 import tests.parsing.fake_parsers  # noqa: F401  (registers the parser "toy")
 from tree_fairseq.classification.examples import LineTrees
 from tree_fairseq.classification.folder import ClassificationRecord
-from tree_fairseq.errors import ParserError, UnclosedTreeError
+from tree_fairseq.errors import InputError, ParserError, UnclosedTreeError
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.trees.bracket import write_forest
 from tree_fairseq.trees.spans import decode
@@ -36,20 +36,15 @@ def test_new_trees_lose_their_labels_and_new_text_is_binarised():
     )
 
 
-def test_new_trees_get_the_labels_of_a_parser_where_spans_match():
-    lines = LineTrees(record("parser"), BRACKETS)
-    # The parse is (S (NP (T2 It)) (VP (T2 is) (T2 so) (T3 odd))).
-    assert (
-        forest_of(lines, "(3 (2 (2 It) (2 is)) (4 (2 so) (0 odd)))") == "(S (X (T2 It) (T2 is)) (X (T2 so) (T3 odd)))"
-    )
-    assert forest_of(lines, "It is so odd") == "(S (T2 It) (VP (T2 is) (X (T2 so) (T3 odd))))"
+def test_folders_with_labels_of_a_parser_for_given_trees_read_no_new_lines():
+    with pytest.raises(InputError, match="labels of a parser"):
+        forest_of(LineTrees(record("parser"), BRACKETS), "It is so odd")
 
 
 def test_trees_and_text_may_be_mixed():
-    for symbols in ("constant", "parser"):
-        lines = LineTrees(record(symbols), BRACKETS)
-        texts = ["a bc", "(1 (1 a) (1 bc))", "def", "(2 def)"]
-        assert lines.read(texts) == [lines.read([text])[0] for text in texts]
+    lines = LineTrees(record(), BRACKETS)
+    texts = ["a bc", "(1 (1 a) (1 bc))", "def", "(2 def)"]
+    assert lines.read(texts) == [lines.read([text])[0] for text in texts]
 
 
 def test_only_text_needs_a_parser():

@@ -12,10 +12,10 @@ import pytest
 from fairseq.data import Dictionary
 from subword_nmt.learn_bpe import learn_bpe
 
+import tests.parsing.fake_parsers  # noqa: F401  (registers the parser "toy")
 from tests.classification.examples import classify, write_rows, write_trees
 from tests.data_bin.corpora import folder_bytes, prefixes, read_lines, run_preprocess, write_lines
 from tests.faults.test_13_killed_preprocess import survives_every_kill
-from tests.parsing.fake_parsers import LOG_VARIABLE, noted
 from tree_fairseq.classification.examples import LineTrees
 from tree_fairseq.classification.folder import ClassificationRecord, ClassNodes
 from tree_fairseq.commands import annotate, export
@@ -206,14 +206,11 @@ def test_the_classes_of_nodes_are_no_input(trees, tmp_path):
         # `map_labels` works from the leaves up; preorder is wanted.
         lines.append("".join(f"({next(remaining)} " if part == "(" else part for part in _shape(read_tree(line))))
     write_lines(tmp_path / "train.trees", lines)
-    for symbols in ((), ("--node-symbols", "parser", "--tree-parser", "toy")):
-        shutil.rmtree(tmp_path / "first", ignore_errors=True)
-        shutil.rmtree(tmp_path / "second", ignore_errors=True)
-        first = folder_bytes(from_trees(trees, tmp_path / "first", *symbols, splits=("train",)))
-        second = folder_bytes(from_trees(tmp_path, tmp_path / "second", *symbols, splits=("train",)))
-        changed = {name for name in first if first[name] != second[name]}
-        # Which class an inner node has decides nothing but the line of classes.
-        assert changed == {"train.text-class.class.bin", "tree.json"}
+    first = folder_bytes(from_trees(trees, tmp_path / "first", splits=("train",)))
+    second = folder_bytes(from_trees(tmp_path, tmp_path / "second", splits=("train",)))
+    changed = {name for name in first if first[name] != second[name]}
+    # Which class an inner node has decides nothing but the line of classes.
+    assert changed == {"train.text-class.class.bin", "tree.json"}
 
 
 def _shape(tree: Tree):
@@ -257,33 +254,6 @@ def test_symbols_for_pieces_are_known_when_no_training_word_was_split(codes, tmp
     assert Manifest.load(data).split("text", "test").unknown_labels == 0 and check_folder(data) == []
 
 
-def test_labels_of_a_parser_where_spans_match(tmp_path):
-    # The toy parser makes (S (NP first) (VP rest ...)), with the length of a word as its tag.
-    write_lines(
-        tmp_path / "train.trees", ["(1 (0 it) (1 (1 was) (0 bad)))", "(0 (1 (1 it) (0 was)) (1 bad))", "(1 it)"]
-    )
-    data = from_trees(tmp_path, tmp_path / "bin", "--node-symbols", "parser", "--tree-parser", "toy", splits=("train",))
-    assert written_back(data, "train", tmp_path) == [
-        "(S (T2 it) (VP (T3 was) (T3 bad)))",
-        "(S (X (T2 it) (T3 was)) (T3 bad))",
-        "(T2 it)",
-    ]
-    assert classes_of(data, "train") == ["1 0 1 1 0", "0 1 1 0 1", "1"]
-    assert {"X", "S", "NP", "VP", "T9"} <= {line.split()[0] for line in read_lines(data / "dict.label.text.txt")}
-    record = Manifest.load(data).section(ClassificationRecord)
-    assert record.node_symbols == "parser" and record.text_options.name == "toy"
-
-
-def test_words_are_parsed_once(trees, tmp_path, monkeypatch):
-    monkeypatch.setenv(LOG_VARIABLE, str(tmp_path / "log"))
-    arguments = ("--node-symbols", "parser", "--tree-parser", "toy", "--parse-cache", tmp_path / "cache")
-    from_trees(trees, tmp_path / "first", *arguments)
-    parsed = noted(tmp_path / "log")
-    assert len(parsed) == len(set(parsed)) > 0
-    from_trees(trees, tmp_path / "second", *arguments)
-    assert noted(tmp_path / "log") == parsed
-
-
 @pytest.mark.parametrize("flags", [("--dataset-impl", "raw"), ("--dataset-impl", "cached"), ("--workers", 2)])
 def test_other_ways_to_write_it(trees, tree_data, tmp_path, flags):
     data = from_trees(trees, tmp_path / "bin", *flags)
@@ -323,13 +293,9 @@ def test_the_stanford_sentiment_treebank(tmp_path):
 
 def test_new_lines_become_what_the_folder_holds(trees, rows, codes, tmp_path):
     """The road of fairseq-interactive and the hub, from the manifest alone, gives the forests of preprocessing."""
-    toy = ("--tree-parser", "toy")
     folders = {
         "rows": from_rows(rows, tmp_path / "rows", "--tree-subword-model", codes, parser="toy"),
         "constant": from_trees(trees, tmp_path / "constant", "--tree-subword-model", codes),
-        "parser": from_trees(
-            trees, tmp_path / "parser", "--node-symbols", "parser", *toy, "--tree-subword-model", codes
-        ),
     }
     for name, data in folders.items():
         manifest = Manifest.load(data)
@@ -376,8 +342,6 @@ def test_a_split_is_added_with_the_dictionaries_of_the_folder(trees, rows, tmp_p
 
 def test_other_choices_are_refused_for_a_split_that_is_added(trees, rows, tmp_path):
     data = from_trees(trees, tmp_path / "bin", splits=("train",))
-    with pytest.raises(DataFolderError, match="--node-symbols constant"):
-        from_trees(trees, data, *given(data), "--node-symbols", "parser", "--tree-parser", "toy", splits=("test",))
     write_lines(tmp_path / "test.tsv", ["a film\t1"])
     with pytest.raises(DataFolderError):
         from_rows(tmp_path, data, *given(data), splits=("test",))
@@ -424,9 +388,7 @@ def test_killed_at_any_moment(tmp_path, make):
 
     def action():
         if make == "trees":
-            from_trees(
-                corpus, destination, "--node-symbols", "parser", "--tree-parser", "balanced", splits=tuple(splits)
-            )
+            from_trees(corpus, destination, splits=tuple(splits))
         else:
             from_rows(corpus, destination, splits=tuple(splits), parser="balanced")
 
@@ -481,9 +443,6 @@ def test_a_parser_s_failures_are_named_with_the_user_s_file(tmp_path):
     ("arguments", "words"),
     [
         ((), "--tree-parser"),
-        (("--tree-parser", "toy", "--node-symbols", "constant"), "--input-format trees"),
-        (("--input-format", "trees", "--node-symbols", "parser"), "--tree-parser"),
-        (("--input-format", "trees", "--node-symbols", "parser", "--tree-parser", "brackets"), "--tree-parser"),
         (("--tree-parser", "toy", "-s", "en"), "--source-lang en"),
         (("--tree-parser", "toy", "--tree-sides", "source,target"), "--tree-sides target"),
         (("--tree-parser", "toy", "--joined-dictionary"), "--joined-dictionary"),

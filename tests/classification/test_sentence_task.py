@@ -185,7 +185,6 @@ def test_classes_that_train_does_not_have(tmp_path):
     [
         (("--tree-parser", "right-branching"), "--tree-parser does not work with"),
         (("--input-format", "trees"), "--input-format trees does not work with"),
-        (("--node-symbols", "constant"), "--node-symbols does not work"),
         (("--only-source",), "--only-source does not work"),
         (("--joined-dictionary",), "--joined-dictionary does not work with --task tree_sentence_classification"),
     ],

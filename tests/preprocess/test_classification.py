@@ -12,7 +12,7 @@ from preprocess import toy_corpus
 from preprocess.classification import ABOUT, main
 from preprocess.corpora import CorpusError
 from preprocess.labelled_lines import Labelled, hold_out, write_splits
-from tree_fairseq.classification.examples import take_class_census
+from tree_fairseq.classification.examples import read_examples
 from tree_fairseq.trees.bracket import read_forest
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
@@ -53,14 +53,14 @@ def test_splits_are_what_preprocessing_reads(raw, tmp_path, name):
     assert sorted(path.name for path in (tmp_path / "one").iterdir()) == [
         f"{split}.{suffix}" for split in ("test", "train", "valid")
     ]
-    census = {
-        split: take_class_census(tmp_path / "one" / f"{split}.{suffix}", suffix, None)
+    examples = {
+        split: read_examples(tmp_path / "one" / f"{split}.{suffix}", suffix, None)
         for split in ("train", "valid", "test")
     }
-    assert all(len(counts.classes) >= 2 and counts.lines >= 8 for counts in census.values())
-    assert census["test"].classes <= census["train"].classes
+    assert all(len(own.counts()) >= 2 and len(own.texts) >= 8 for own in examples.values())
+    assert examples["test"].counts().keys() <= examples["train"].counts().keys()
     assert prepare(name, raw / name, tmp_path / "two") == 0
-    for split in census:
+    for split in examples:
         assert (tmp_path / "one" / f"{split}.{suffix}").read_bytes() == (
             tmp_path / "two" / f"{split}.{suffix}"
         ).read_bytes()

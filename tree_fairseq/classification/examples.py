@@ -1,8 +1,7 @@
 """Examples with their classes, and new lines that are read in the same way.
 
 An example is a line of columns, or a bracketed tree whose labels are the classes of nodes. A model predicts classes, so
-they are never an input. In the tree that it reads, all nodes have the same symbol, or the labels that a parser gives to
-constituents of the same words.
+they are never an input. In the tree that it reads, all nodes have the same symbol.
 """
 
 from __future__ import annotations
@@ -13,18 +12,10 @@ import itertools
 import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Callable, NamedTuple
 
-from tree_fairseq.classification.folder import (
-    SEPARATOR,
-    UNLABELLED,
-    ClassificationRecord,
-    check_class,
-    is_number,
-    require_known_class,
-)
+from tree_fairseq.classification.folder import SEPARATOR, UNLABELLED, ClassificationRecord, check_class, is_number
 from tree_fairseq.errors import (
     ClassError,
     EmptyDocumentError,
@@ -36,14 +27,14 @@ from tree_fairseq.errors import (
 )
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions
-from tree_fairseq.parsing.pieces import SubwordModel, load_subword_model
+from tree_fairseq.parsing.pieces import load_subword_model
 from tree_fairseq.support.files import atomic_file
 from tree_fairseq.trees.bracket import write_forest
 from tree_fairseq.trees.spans import TreeSpans, decode, encode, read_spans, reduce_spans
 from tree_fairseq.trees.subwords import split_words
 from tree_fairseq.trees.text import check_line, read_lines, tokens
 from tree_fairseq.trees.transforms import binarize, collapse_unary
-from tree_fairseq.trees.tree import Tree
+from tree_fairseq.trees.tree import Forest, Tree
 
 _COLUMNS = "A line is a text, a tab and a class."
 _PAIR = "A line is a text, a tab, a text, a tab and a class."
@@ -82,23 +73,9 @@ def read_class_tree(
     return ClassTree(put_symbols(read), read.labels)
 
 
-def put_symbols(tree: TreeSpans, parse: TreeSpans | None = None) -> TreeSpans:
-    """Replaces the labels of a tree by symbols that a model may read.
-
-    With a parse of the same words, a node gets the label of the constituent with its span: the lowest one of a unary
-    chain. A node without such a constituent gets `NODE_SYMBOL`; so do all nodes without a parse.
-    """
-    if parse is None:
-        return TreeSpans(tree.leaves, [NODE_SYMBOL] * len(tree.labels), tree.spans)
-    # In preorder the lower nodes of a chain come later, so the lowest label remains.
-    lowest = dict(zip(map(tuple, parse.spans[:, :2].tolist()), parse.labels))
-    symbols = [lowest.get(tuple(span), NODE_SYMBOL) for span in tree.spans[:, :2].tolist()]
-    return TreeSpans(tree.leaves, symbols, tree.spans)
-
-
-def split_tree(tree: TreeSpans, model: SubwordModel | None) -> TreeSpans:
-    """Splits the words of a tree into subwords, if there is a model for that."""
-    return tree if model is None else encode(split_words(decode(tree), model.split(tree.leaves)))
+def put_symbols(tree: TreeSpans) -> TreeSpans:
+    """Replaces all labels of a tree by `NODE_SYMBOL`."""
+    return TreeSpans(tree.leaves, [NODE_SYMBOL] * len(tree.labels), tree.spans)
 
 
 def binary_tree(tree: Tree) -> Tree:
@@ -106,29 +83,44 @@ def binary_tree(tree: Tree) -> Tree:
     return binarize(collapse_unary(tree))
 
 
-def word_options(options: ParserOptions) -> ParserOptions:
-    """Returns the options for parsing the words of a given tree, which stay as they are."""
-    return options.replace(tokenize="pretokenized", subwords="none", subword_model=None)
-
-
 class Example(NamedTuple):
-    """A line of a file: its words, and in the format ``trees`` its tree without classes.
+    """A line of a file.
 
-    ``classes`` holds the class, the classes of all nodes of a tree in preorder, or the characters of a number.
+    Attributes:
+        classes: the class, the classes of all nodes of a tree in preorder, or the characters of a number
+        text: what a model reads: words, or a bracketed tree without classes
+        is_binary: whether no node of the tree has more than two children
     """
 
     classes: list[str]
     text: str
-    tree: TreeSpans | None = None
+    is_binary: bool = True
+
+
+class Examples(NamedTuple):
+    """The examples of a file, as :class:`Example` has them; ``is_binary`` is true if all trees are."""
+
+    classes: list[list[str]]
+    texts: list[str]
+    is_binary: bool
+
+    def counts(self) -> Counter[str]:
+        """Counts how often each class occurs at any node, and `UNLABELLED`."""
+        return Counter(itertools.chain.from_iterable(self.classes))
+
+    def counts_of_examples(self) -> Counter[str]:
+        """Counts how often each class is that of an example."""
+        return Counter(own[0] for own in self.classes if own)
 
 
 def read_examples(
-    path: Path, input_format: str, needs_class: bool = True, is_number: bool = False
-) -> Iterator[Example]:
-    """Yields the examples of a file, line by line.
+    path: Path, input_format: str, known: Collection[str] | None, needs_class: bool = True, is_number: bool = False
+) -> Examples:
+    """Reads the examples of a file.
 
     Args:
         input_format: ``tsv`` or ``trees``; ``sentence`` or ``pair``
+        known: the classes that may occur; None for any
         needs_class: whether every example must have a class; if not, classes are not read
         is_number: whether each line has a number instead of the class
 
@@ -137,10 +129,18 @@ def read_examples(
     """
     read = functools.partial(_read_columns, is_pair=input_format == "pair", is_rated=is_number)
     read = _read_tree if input_format == "trees" else read
+    found, checked, is_binary = Examples([], [], True), set[str](), True
     for number, line in enumerate(read_lines(path), start=1):
         with placed(path, number):
             example = read(line, needs_class)
-        yield example
+            for name in () if is_number else example.classes:
+                if name not in checked:
+                    check_class(name, known)
+                    checked.add(name)
+        found.classes.append(example.classes)
+        found.texts.append(example.text)
+        is_binary &= example.is_binary
+    return found._replace(is_binary=is_binary)
 
 
 @contextlib.contextmanager
@@ -154,7 +154,8 @@ def placed(path: str | Path, number: int) -> Iterator[None]:
 
 def _read_tree(line: str, needs_class: bool) -> Example:
     read = read_class_tree(line, needs_class=needs_class)
-    return Example(read.classes if needs_class else [], " ".join(read.tree.leaves), read.tree)
+    is_binary = len(reduce_spans(read.tree.spans)) == len(read.tree.leaves) - 1
+    return Example(read.classes if needs_class else [], write_forest(decode(read.tree)), is_binary)
 
 
 def _one_class(label: str, column: int) -> str:
@@ -206,90 +207,19 @@ def joined_sentences(sentences: Sequence[str], is_pair: bool) -> str:
     return f" {SEPARATOR} ".join(sentences)
 
 
-@dataclass
-class ClassCensus:
-    """Counts over the examples of a split.
-
-    Attributes:
-        counts: how often each class occurs at any node, and `UNLABELLED`
-        of_examples: how often each class is that of an example
-        is_binary: whether no tree has a node of more than two children
-        classes_of, texts: the classes of each example, separated by blanks, and its text
-    """
-
-    counts: Counter[str] = field(default_factory=Counter)
-    of_examples: Counter[str] = field(default_factory=Counter)
-    is_binary: bool = True
-    classes_of: list[str] = field(default_factory=list)
-    texts: list[str] = field(default_factory=list)
-
-    @property
-    def lines(self) -> int:
-        """The number of examples."""
-        return len(self.texts)
-
-    @property
-    def classes(self) -> set[str]:
-        """All classes."""
-        return set(self.counts) - {UNLABELLED}
-
-    def add(self, example: Example) -> None:
-        """Counts an example."""
-        self.classes_of.append(" ".join(example.classes))
-        self.texts.append(example.text)
-        self.counts.update(example.classes)
-        self.of_examples.update(example.classes[:1])
-        if example.tree is not None:
-            self.is_binary &= len(reduce_spans(example.tree.spans)) == len(example.tree.leaves) - 1
-
-
-def take_class_census(
-    path: Path, input_format: str, known: Collection[str] | None, needs_class: bool = True, is_number: bool = False
-) -> ClassCensus:
-    """Counts the examples of a file and their classes, which have to be among those that are ``known``, if given.
-
-    The other arguments and errors are those of :func:`read_examples`.
-    """
-    census = ClassCensus()
-    for example in read_examples(path, input_format, needs_class, is_number):
-        # One check of each class is enough.
-        with placed(path, census.lines + 1):
-            for name in () if is_number else example.classes:
-                if name not in census.counts:
-                    check_class(name)
-                    if known is not None:
-                        require_known_class(name, known)
-        census.add(example)
-    return census
-
-
 def write_lines(path: Path, lines: Iterable[str]) -> None:
     """Writes lines to a file."""
     with atomic_file(path, sync=False) as file:
         file.writelines(f"{line}\n" for line in lines)
 
 
-def write_trees(path: Path, parses: Sequence[Path] | None, output: Path) -> None:
-    """Writes the trees of a file as a model reads them, one a line: with symbols in place of classes.
-
-    ``parses`` are files with the parses of the words of all lines, whose labels become the symbols.
-    """
-    parsed = None if parses is None else itertools.chain.from_iterable(map(read_lines, parses))
-    trees = (
-        read_class_tree(line, path, number, needs_class=False).tree for number, line in enumerate(read_lines(path), 1)
-    )
-    if parsed is not None:
-        trees = (put_symbols(tree, read_spans(next(parsed))) for tree in trees)
-    write_lines(output, (write_forest(decode(tree)) for tree in trees))
-
-
 class LineTrees:
     """Makes trees of new lines exactly as those of a folder were made.
 
     For a folder of texts, raw text is parsed as the folder's own lines were. For a folder of trees, a line that begins
-    with ``(`` is a tree, whose labels are not read; it needs no parser, unless the symbols are labels of a parser.
-    Other lines are raw text, whose parse is binarised if the trees of the folder were binary. ``options`` are those of
-    the source side, and ``parser_dir`` is the folder of the parser's models, if it has moved.
+    with ``(`` is a tree, whose labels are not read; it needs no parser. Other lines are raw text, whose parse is
+    binarised if the trees of the folder were binary. ``options`` are those of the source side, and ``parser_dir`` is
+    the folder of the parser's models, if it has moved.
     """
 
     def __init__(self, record: ClassificationRecord, options: ParserOptions, parser_dir: str | None = None):
@@ -323,29 +253,28 @@ class LineTrees:
         return forests
 
     def _read_trees(self, lines: Sequence[str], first_line: int, path: str | os.PathLike | None) -> list[TreeSpans]:
-        given: dict[int, TreeSpans] = {}
+        if self._record.node_symbols == "parser":
+            raise InputError("the nodes of this folder have labels of a parser, which new trees no longer get")
+        trees: dict[int, TreeSpans] = {}
         for index, line in enumerate(lines):
             if line.lstrip(" \t").startswith("("):
                 check_line(line, path, first_line + index)
-                given[index] = read_class_tree(line, path, first_line + index, needs_class=False).tree
-        texts: dict[int, TreeSpans] = {}
-        if len(given) < len(lines):
+                trees[index] = read_class_tree(line, path, first_line + index, needs_class=False).tree
+        if len(trees) < len(lines):
             # Blank lines take the places of trees, so that the numbers of lines in messages are right.
-            parsed = self.text_parser.parse_lines(
-                ["" if index in given else line for index, line in enumerate(lines)], first_line, path
-            )
-            texts = {index: encode(parse.forest) for index, parse in enumerate(parsed) if index not in given}
-        parses: dict[int, TreeSpans] = {}
-        if self._record.node_symbols == "parser":
-            words = [" ".join(given[index].leaves) if index in given else "" for index in range(len(lines))]
-            parsed = self._word_parser.parse_lines(words, first_line, path) if given else []
-            parses = {**dict(enumerate(encode(parse.forest) for parse in parsed)), **texts}
-        trees = [given[index] if index in given else self._as_given(texts[index]) for index in range(len(lines))]
-        return [split_tree(put_symbols(tree, parses.get(index)), self._subwords) for index, tree in enumerate(trees)]
+            texts = ["" if index in trees else line for index, line in enumerate(lines)]
+            parses = enumerate(self.text_parser.parse_lines(texts, first_line, path))
+            trees |= {index: self._as_given(parse.forest) for index, parse in parses if index not in trees}
+        return [self._split(trees[index]) for index in range(len(lines))]
 
-    def _as_given(self, parse: TreeSpans) -> TreeSpans:
+    def _as_given(self, parse: Forest) -> TreeSpans:
         """Gives a parse the form of the folder's trees."""
-        return encode(tuple(map(binary_tree, decode(parse)))) if self._record.binarize else parse
+        return put_symbols(encode(tuple(map(binary_tree, parse)) if self._record.binarize else parse))
+
+    def _split(self, tree: TreeSpans) -> TreeSpans:
+        """Splits the words of a tree into subwords, if the folder has a model for that."""
+        model = self._subwords
+        return tree if model is None else encode(split_words(decode(tree), model.split(tree.leaves)))
 
     @functools.cached_property
     def text_parser(self) -> LineParser:
@@ -357,10 +286,3 @@ class LineTrees:
             )
         moved = {} if self._parser_dir is None else {"parser_dir": self._parser_dir}
         return LineParser(self._options.replace(**moved))
-
-    @functools.cached_property
-    def _word_parser(self) -> LineParser:
-        text = self.text_parser
-        # One model in memory serves both purposes, unless it was loaded with a tokeniser for raw text.
-        parser = text.parser if text.options.tokenize == "pretokenized" else None
-        return LineParser(word_options(text.options), parser)

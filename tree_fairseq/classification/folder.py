@@ -11,7 +11,7 @@ import functools
 import itertools
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -55,7 +55,6 @@ CLASS = "class"
 
 INPUT_FORMATS = ("tsv", "trees")
 SENTENCE_FORMATS = ("sentence", "pair")
-SYMBOL_SOURCES = ("constant", "parser")
 
 SEPARATOR = "</s>"
 """The word between the sentences of a pair; fairseq's dictionaries have it as their EOS."""
@@ -94,8 +93,8 @@ class ClassificationRecord(Section):
             classes; ``sentence`` or ``pair``, without trees, for lines of one sentence or two and their class or number
         node_labels: whether a line of classes has a token for every node, in preorder; otherwise it has that of the
             example alone
-        node_symbols: what a model reads at the nodes: ``parser`` for the labels of a parse, ``constant`` for
-            `NODE_SYMBOL`, ``none`` without trees
+        node_symbols: what a model reads at the nodes: ``parser`` for the labels of a parse, ``constant`` for the same
+            symbol everywhere, ``none`` without trees
         binarize: whether parses of new text are binarised, because the given trees were binary
         text_parser: options of the parser for new text in a folder of trees, None without one; a folder of texts uses
             those of its source side
@@ -149,16 +148,12 @@ def class_order(name: str) -> tuple[int, float, str]:
     return (0, float(name), name) if _INTEGER_OR_FRACTION.fullmatch(name) else (1, 0.0, name)
 
 
-def check_class(name: str) -> None:
-    """Raises ClassError for the name of a class that one of the dictionary's special symbols has."""
+def check_class(name: str, known: Collection[str] | None) -> None:
+    """Raises ClassError for the name of a special symbol, and UnknownClassError for a class that is not ``known``."""
     if name in RESERVED_LABELS:
         problem = f"a class is called {name}, which names a special symbol of the dictionary"
         raise ClassError(problem, hint="Give it another name.")
-
-
-def require_known_class(name: str, known: Iterable[str]) -> None:
-    """Raises UnknownClassError unless a class is known, or `UNLABELLED`."""
-    if name != UNLABELLED and name not in known:
+    if known is not None and name not in (UNLABELLED, *known):
         raise UnknownClassError(
             f"{name!r} is not a class, the classes are {', '.join(sorted(known, key=class_order))}",
             hint=f"A class has to occur in train; a node without a class is labelled {UNLABELLED}.",

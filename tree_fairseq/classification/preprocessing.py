@@ -9,27 +9,18 @@ from __future__ import annotations
 import dataclasses
 import logging
 from argparse import Namespace
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fairseq.data import Dictionary
 
-from tree_fairseq.classification.examples import (
-    NODE_SYMBOL,
-    ClassCensus,
-    take_class_census,
-    word_options,
-    write_lines,
-    write_trees,
-)
+from tree_fairseq.classification.examples import NODE_SYMBOL, Examples, read_examples, write_lines
 from tree_fairseq.classification.folder import (
     CLASS,
     INPUT_FORMATS,
     SENTENCE_FORMATS,
     SENTENCE_TASK,
     SEPARATOR,
-    SYMBOL_SOURCES,
     TASK,
     TEXT,
     UNLABELLED,
@@ -39,10 +30,9 @@ from tree_fairseq.classification.folder import (
     class_order,
 )
 from tree_fairseq.data_bin.manifest import Manifest
-from tree_fairseq.data_bin.staging import PARSED, Staging, Work, staging_path
+from tree_fairseq.data_bin.staging import Staging, Work, staging_path
 from tree_fairseq.data_bin.token_files import found_impl, token_file_names, token_prefix
 from tree_fairseq.errors import DictionaryMismatchError, InputError, ParserError, UnknownClassError
-from tree_fairseq.parsing.corpus import parse_corpus, parser_labels
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.preprocessing.plan import (
     PreprocessPlan,
@@ -64,7 +54,7 @@ from tree_fairseq.preprocessing.run import (
     write_folder,
 )
 from tree_fairseq.preprocessing.text_files import TextPlan, model_within_trees, text_requests
-from tree_fairseq.preprocessing.tree_files import Labels, TreeSide
+from tree_fairseq.preprocessing.tree_files import TreeSide
 from tree_fairseq.support.options import given_flags, refuse_flags
 from tree_fairseq.trees.subwords import SUBWORD_SUFFIX
 from tree_fairseq.trees.text import TextInput, inspect_text, require_parallel
@@ -87,28 +77,21 @@ FLAGS: Flags = {
         "const": True,
         "help": f"with --task {SENTENCE_TASK}: each line has a number instead of the class",
     },
-    "--node-symbols": {
-        "choices": SYMBOL_SOURCES,
-        "help": f"what a model reads at the nodes, never their class. constant: {NODE_SYMBOL} everywhere; parser: the "
-        "labels that --tree-parser gives to the same words (default: parser for tsv, constant for trees)",
-    },
 }
 # Other arguments of fairseq-preprocess that a folder of classes cannot have.
 _REFUSED = "source_modality target_modality joined_dictionary thresholdtgt nwordstgt".split()
-_REFUSED_WITHOUT_TREES = ("tree_parser", "node_symbols", "only_source")
+_REFUSED_WITHOUT_TREES = ("tree_parser", "only_source")
 
 
 def settled_arguments(args: Namespace) -> Namespace:
     """Returns the arguments with every default filled in, or raises InputError if they do not go together."""
     has_trees, task = args.task == TASK, f"--task {args.task}"
     input_format = args.input_format or ("tsv" if has_trees else "sentence")
-    default_symbols = {"tsv": "parser", "trees": "constant"}.get(input_format, "none")
     changes = {
         "source_lang": TEXT,
         "target_lang": CLASS,
         "regression": bool(args.regression),
         "input_format": input_format,
-        "node_symbols": args.node_symbols or default_symbols,
         # "text" is the name of a side, not of a language.
         "tree_lang": args.tree_lang or "en" if has_trees else args.tree_lang,
     }
@@ -119,22 +102,10 @@ def settled_arguments(args: Namespace) -> Namespace:
     refused["--tree-sides target"] = "target" in args.tree_sides
     refused["--tree-noise"] = bool(args.tree_noise) and input_format == "trees"
     refuse_flags(refused, task)
-    settled = Namespace(**{**vars(args), **changes})
-    if has_trees:
-        _require_parser(settled)
-    return settled
-
-
-def _require_parser(args: Namespace) -> None:
-    is_text = args.input_format == "tsv"
-    if is_text and args.node_symbols == "constant":
-        raise InputError(
-            "--node-symbols constant is for --input-format trees: the labels of a parse do not reveal the class"
-        )
-    has_parser = args.tree_parser is not None and (is_text or args.tree_parser != "brackets")
-    if args.node_symbols == "parser" and not has_parser:
-        need = "--input-format tsv needs the trees of a parser" if is_text else "--node-symbols parser needs a parser"
-        raise InputError(need, hint="Give --tree-parser: stanza, or right-branching if you do not need trees.")
+    if input_format == "tsv" and args.tree_parser is None:
+        hint = "Give --tree-parser: stanza, or right-branching if you do not need trees."
+        raise InputError("--input-format tsv needs the trees of a parser", hint=hint)
+    return Namespace(**{**vars(args), **changes})
 
 
 def preprocess_classification(args: Namespace, stock_main: StockMain) -> None:
@@ -143,7 +114,7 @@ def preprocess_classification(args: Namespace, stock_main: StockMain) -> None:
     own_files = {
         str(staging_path(args.destdir) / _FOLDER / f"{split.name}.{kind}"): str(_file_of(args, split))
         for split in splits_of(args)
-        for kind in (TEXT, CLASS, "words")
+        for kind in (TEXT, CLASS)
     }
     try:
         _preprocess(args, stock_main)
@@ -163,8 +134,9 @@ def _preprocess(args: Namespace, stock_main: StockMain) -> None:
     inputs = {(split.name, TEXT): inspect_text(_file_of(args, split)) for split in plan.splits}
     for file in inputs.values():
         require_parallel([file])
-    examples = Examples.read(args, plan.splits)
-    examples.log_counts()
+    examples, classes = _read_examples(args, plan.splits)
+    if not args.only_source:
+        _log_counts(args, examples, classes)
     identity = None if text_options is None else TreeSide("source", TEXT, text_options).record().identity
     command = {**command_of(plan, inputs), "text_parser": identity}
     staging = Staging(plan.destination, command, args.parse_cache)
@@ -173,13 +145,11 @@ def _preprocess(args: Namespace, stock_main: StockMain) -> None:
     manifest = start_manifest(plan)
     record = _start_record(plan, examples, text_options, identity, manifest)
     with building(staging, manifest, args.workers, bytes_needed(plan, inputs), log=LOG) as work:
-        texts = _write_texts(plan, examples, text_options, work)
-        if args.input_format == "trees":
-            plan = dataclasses.replace(plan, tree_sides=(_with_labels(plan.tree_sides[0], args, text_options, work),))
-        write_folder(plan, texts, work, stock_main, _class_dictionary(examples, work))
+        texts = _write_texts(plan, examples, work)
+        write_folder(plan, texts, work, stock_main, _class_dictionary(args, examples, classes, work))
         _check_trees(plan, manifest)
-        for split in plan.written_splits if examples.have_classes else ():
-            record.splits[split] = _split_record(split, examples, work.output)
+        for split in () if args.only_source else plan.written_splits:
+            record.splits[split] = _split_record(split, examples[split], args.regression, work.output)
 
 
 def _file_of(args: Namespace, split: Split) -> Path:
@@ -201,56 +171,49 @@ def _make_plan(args: Namespace) -> tuple[PreprocessPlan, ParserOptions | None]:
         model = model_within_trees(text_requests(args, texts).get("source")) or args.tree_subword_model
         brackets = ParserOptions("brackets", lang=args.tree_lang, subword_model=model)
         plan = dataclasses.replace(
-            plan, tree_sides=(TreeSide("source", TEXT, brackets),), text=TextPlan.of(plan.args, texts, {TEXT: brackets})
+            plan,
+            tree_sides=(TreeSide("source", TEXT, brackets, labels=_symbols(model is not None)),),
+            text=TextPlan.of(plan.args, texts, {TEXT: brackets}),
         )
     return dataclasses.replace(plan, args=args, text=dataclasses.replace(plan.text, separator=SEPARATOR)), text_options
 
 
-@dataclass(frozen=True)
-class Examples:
-    """The checked examples of a command.
+def _symbols(has_pieces: bool) -> tuple[list[str], list[str]]:
+    """The labels of nodes and pieces of words, and those of them that are tags, in a folder of trees."""
+    return [NODE_SYMBOL, *([NODE_SYMBOL + SUBWORD_SUFFIX] if has_pieces else [])], [NODE_SYMBOL]
 
-    Attributes:
-        census: the counts of each split
-        classes: the classes, or the characters of numbers, in the order of their dictionary
+
+def _read_examples(args: Namespace, splits: tuple[Split, ...]) -> tuple[dict[str, Examples], list[str]]:
+    """Reads and checks the files of all splits; also returns the classes, or the characters of numbers, in order.
+
+    Without ``--tgtdict`` the classes are those of train.
     """
+    known, examples, has_classes = _given_classes(args), dict[str, Examples](), not args.only_source
+    for split in splits:
+        path = _file_of(args, split)
+        examples[split.name] = read_examples(path, args.input_format, known, has_classes, args.regression)
+        if known is None and has_classes:
+            known = sorted({*examples["train"].counts()} - {UNLABELLED}, key=class_order)
+    if args.regression:
+        known = NumberDictionary.of_characters().symbols[Dictionary().nspecial :]
+    return examples, known or []
 
-    args: Namespace
-    census: dict[str, ClassCensus]
-    classes: list[str]
 
-    @classmethod
-    def read(cls, args: Namespace, splits: tuple[Split, ...]) -> Examples:
-        """Reads and checks the files of all splits; without ``--tgtdict`` the classes are those of train."""
-        known, census = _given_classes(args), dict[str, ClassCensus]()
-        for split in splits:
-            path, has_classes = _file_of(args, split), not args.only_source
-            census[split.name] = take_class_census(path, args.input_format, known, has_classes, args.regression)
-            if known is None and has_classes:
-                known = sorted(census["train"].classes, key=class_order)
+def _log_counts(args: Namespace, examples: dict[str, Examples], classes: list[str]) -> None:
+    """Logs how many examples each class has."""
+    for split, own in examples.items():
         if args.regression:
-            known = NumberDictionary.of_characters().symbols[Dictionary().nspecial :]
-        return cls(args, census, known or [])
-
-    @property
-    def have_classes(self) -> bool:
-        """Whether the classes of the examples are read."""
-        return not self.args.only_source
-
-    def log_counts(self) -> None:
-        """Logs how many examples each class has."""
-        for split, census in self.census.items() if self.have_classes else ():
-            if self.args.regression:
-                logger.info("[classes] %s: %d examples with numbers", split, census.lines)
-                continue
-            counts = ", ".join(f"{name} ({census.of_examples[name]})" for name in self.classes)
-            logger.info("[classes] %s: %d examples: %s", split, census.lines, counts)
-            if self.args.input_format == "trees":
-                nodes, unlabelled = sum(census.counts.values()), census.counts[UNLABELLED]
-                logger.info("[classes] %s: %d nodes, %d of them without a class", split, nodes, unlabelled)
-            absent = [name for name in self.classes if not census.of_examples[name]]
-            if split == "train" and absent:
-                logger.warning("[classes] no training example has the class %s", ", ".join(absent))
+            logger.info("[classes] %s: %d examples with numbers", split, len(own.texts))
+            continue
+        counts, of_examples = own.counts(), own.counts_of_examples()
+        listed = ", ".join(f"{name} ({of_examples[name]})" for name in classes)
+        logger.info("[classes] %s: %d examples: %s", split, len(own.texts), listed)
+        if args.input_format == "trees":
+            nodes, unlabelled = sum(counts.values()), counts[UNLABELLED]
+            logger.info("[classes] %s: %d nodes, %d of them without a class", split, nodes, unlabelled)
+        absent = [name for name in classes if not of_examples[name]]
+        if split == "train" and absent:
+            logger.warning("[classes] no training example has the class %s", ", ".join(absent))
 
 
 def _given_classes(args: Namespace) -> list[str] | None:
@@ -268,7 +231,7 @@ def _given_classes(args: Namespace) -> list[str] | None:
 
 def _start_record(
     plan: PreprocessPlan,
-    examples: Examples,
+    examples: dict[str, Examples],
     text_options: ParserOptions | None,
     identity: dict[str, Any] | None,
     manifest: Manifest,
@@ -278,8 +241,8 @@ def _start_record(
     record = ClassificationRecord(
         input_format=plan.args.input_format,
         node_labels=has_trees,
-        node_symbols=plan.args.node_symbols,
-        binarize=has_trees and next(iter(examples.census.values())).is_binary,
+        node_symbols={"tsv": "parser", "trees": "constant"}.get(plan.args.input_format, "none"),
+        binarize=has_trees and next(iter(examples.values())).is_binary,
         text_parser=None if text_options is None else text_options.to_json(),
         text_identity=identity,
         regression=plan.args.regression,
@@ -294,54 +257,25 @@ def _start_record(
     return record
 
 
-def _write_texts(
-    plan: PreprocessPlan, examples: Examples, text_options: ParserOptions | None, work: Work
-) -> dict[tuple[str, str], TextInput]:
+def _write_texts(plan: PreprocessPlan, examples: dict[str, Examples], work: Work) -> dict[tuple[str, str], TextInput]:
     """Writes the classes, and the texts or the trees that a model reads, as files, one for each split and side."""
     folder, staged = work.staging.folder(_FOLDER), {}
-    for split in plan.splits:
-        files = {lang: folder / f"{split.name}.{lang}" for lang in plan.languages}
-        census, parses = examples.census[split.name], None
-        if CLASS in files:
-            write_lines(files[CLASS], census.classes_of)
-        has_trees = plan.args.input_format == "trees"
-        if has_trees and plan.args.node_symbols == "parser":
-            words = folder / f"{split.name}.words"
-            write_lines(words, census.texts)
-            parses = _parse(words, word_options(text_options), work)
-        if has_trees:
-            write_trees(_file_of(plan.args, split), parses, files[TEXT])
-        else:
-            write_lines(files[TEXT], census.texts)
-        staged.update({(split.name, lang): inspect_text(path) for lang, path in files.items()})
+    for name, own in examples.items():
+        lines = {TEXT: own.texts, CLASS: map(" ".join, own.classes)}
+        for lang in plan.languages:
+            write_lines(folder / f"{name}.{lang}", lines[lang])
+            staged[name, lang] = inspect_text(folder / f"{name}.{lang}")
     return staged
 
 
-def _parse(words: Path, options: ParserOptions, work: Work) -> list[Path]:
-    """Parses the words of given trees, and returns the files of the parses."""
-    folder = work.staging.folder(f"{PARSED}/{words.name}")
-    parsed = parse_corpus(words, folder, options, pool=work.pool, cache=work.staging.parse_cache)
-    return [trees for trees, _ in parsed.shards]
-
-
-def _with_labels(side: TreeSide, args: Namespace, text_options: ParserOptions | None, work: Work) -> TreeSide:
-    """Adds the symbols that replace the classes of given trees to the labels of their side."""
-    labels: Labels = ((), ())
-    if args.node_symbols == "parser":
-        labels = parser_labels(word_options(text_options), work.pool)
-    tags = sorted({*labels[1], NODE_SYMBOL})
-    pieces = [tag + SUBWORD_SUFFIX for tag in tags] if side.options.subword_model else []
-    return dataclasses.replace(side, labels=(sorted({*labels[0], *tags, *pieces}), tags))
-
-
-def _class_dictionary(examples: Examples, work: Work) -> dict[str, str]:
+def _class_dictionary(args: Namespace, examples: dict[str, Examples], classes: list[str], work: Work) -> dict[str, str]:
     """Writes the dictionary of classes or numbers if none is given; fairseq would sort the classes by frequency."""
-    args = examples.args
-    if (args.tgtdict and not args.regression) or not examples.have_classes:
+    if (args.tgtdict and not args.regression) or args.only_source:
         return {}
     dictionary = Dictionary()
-    for name in examples.classes:
-        dictionary.add_symbol(name, 1 if args.regression else examples.census["train"].counts[name])
+    counts = None if args.regression else examples["train"].counts()
+    for name in classes:
+        dictionary.add_symbol(name, 1 if counts is None else counts[name])
     path = work.staging.folder(_FOLDER) / f"dict.{CLASS}.txt"
     dictionary.save(str(path))
     return {"tgtdict": str(path)}
@@ -362,11 +296,11 @@ def _check_trees(plan: PreprocessPlan, manifest: Manifest) -> None:
             )
 
 
-def _split_record(split: str, examples: Examples, output: Path) -> ClassSplitRecord:
-    prefix, census = token_prefix(split, TEXT, CLASS, CLASS), examples.census[split]
-    unlabelled = 0 if examples.args.regression else census.counts[UNLABELLED]
+def _split_record(split: str, examples: Examples, is_number: bool, output: Path) -> ClassSplitRecord:
+    prefix, counts = token_prefix(split, TEXT, CLASS, CLASS), examples.counts()
     files = token_file_names(output / prefix, found_impl(output / prefix))
-    return ClassSplitRecord(prefix, census.lines, sum(census.counts.values()), unlabelled, files)
+    unlabelled = 0 if is_number else counts[UNLABELLED]
+    return ClassSplitRecord(prefix, len(examples.texts), sum(counts.values()), unlabelled, files)
 
 
 register_preprocessing(
