@@ -7,6 +7,7 @@ import random
 import resource
 import time
 from collections.abc import Sequence
+from typing import Callable
 
 import numpy as np
 import torch
@@ -21,6 +22,7 @@ from tree_fairseq.nn.tree_batch import NodeArrays
 
 LABELS, SENTENCES = 60, 2
 LENGTHS, WORST = (25, 50, 100, 200, 400), 1000
+Measure = Callable[[Method, Sequence[NodeArrays], int, int], tuple[float, int]]
 
 
 def right(leaves: int) -> list[tuple[int, int]]:
@@ -83,10 +85,11 @@ def run(settings: Settings) -> Report:
         tables.append(rows)
         what = "greatest over smallest ratio of a step to the stock one, from the shortest to the longest sentences"
         figures.append(Figure(f"{method.name}_growth", max(ratios) / min(ratios), 1.1, True, what))
-        # Each shape takes two processes, so a quick run has one of them.
         shapes = settings.choose(list(SHAPES), ["comb"] if method is METHODS[0] else [])
         if method.reads_trees and shapes:
-            figures += worst_shapes(method, shapes, settings.choose(WORST, 20), tables)
+            # A quick run measures in this process, whose memory is that of everything so far.
+            measure = settings.choose(in_process, _measure)
+            figures += worst_shapes(method, shapes, settings.choose(WORST, 20), tables, measure)
     return Report(
         "growth",
         f"tiny models; worst shapes: {SENTENCES} sentences of {settings.choose(WORST, 20)} words",
@@ -97,13 +100,13 @@ def run(settings: Settings) -> Report:
     )  # fmt: skip
 
 
-def worst_shapes(method: Method, shapes: Sequence[str], leaves: int, tables: list) -> list[Figure]:
+def worst_shapes(method: Method, shapes: Sequence[str], leaves: int, tables: list, measure: Measure) -> list[Figure]:
     """Measures two steps on each shape, each model in a process of its own; adds a table."""
     rows = [(f"shape, {method.name}", "seconds, ours", "stock", "ratio", "MB, ours", "stock", "ratio")]
     times, memories = [], []
     for name in shapes:
         trees = [tree_of(SHAPES[name](leaves))] * SENTENCES
-        (own, own_peak), (other, other_peak) = (in_process(method, trees, leaves, place) for place in (0, 1))
+        (own, own_peak), (other, other_peak) = (measure(method, trees, leaves, place) for place in (0, 1))
         times.append(own / other)
         memories.append(own_peak / other_peak)
         rows.append(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 import subprocess
 import tempfile
 from pathlib import Path
@@ -118,16 +119,27 @@ def printed(command: str, places: dict[str, str]) -> str:
     return text
 
 
+def toy_run(script: Path, shared) -> tuple[Path, str]:
+    """Runs a recipe once for all tests; returns its folder, and what it said."""
+
+    def make(folder: Path) -> str:
+        done = run(script, "--toy", "--out", folder, "--workers", "1")
+        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
+        return done.stderr
+
+    return shared(f"recipe-{script}".replace("/", "-"), make)
+
+
 @pytest.mark.parametrize("script", SCRIPTS, ids=str)
-def test_a_recipe_runs_through_with_toy_data(script, tmp_path):
-    done = run(script, "--toy", "--out", tmp_path, "--workers", "1")
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
-    result = json.loads((tmp_path / "toy" / "result.json").read_text(encoding="utf-8"))
+def test_a_recipe_runs_through_with_toy_data(script, shared):
+    folder, _ = toy_run(script, shared)
+    result = json.loads((folder / "toy" / "result.json").read_text(encoding="utf-8"))
     assert result["score"] == result[result["metric"]] and result["description"]["recipe"] == script.parent.name
 
 
-def test_what_is_finished_is_skipped_and_training_goes_on_where_it_ended(tmp_path):
-    recipe("geo", "--toy", "--out", tmp_path)
+def test_what_is_finished_is_skipped_and_training_goes_on_where_it_ended(shared, tmp_path):
+    made, _ = toy_run(Path("geo/run.sh"), shared)
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)  # another place makes no other step
     again = recipe("geo", "--toy", "--out", tmp_path)
     assert again.stderr.count("done before") == 6 and not again.stdout
     one = recipe("geo", "--toy", "--out", tmp_path, "--beam", "1")  # another search with the same model
