@@ -11,26 +11,9 @@ TAGS = ("NN", "DT", "VBZ", "IN", ".", ",", "-LRB-", "$", "NN_sub")
 PLAIN_WORDS = ("the", "man", "boat", "sleeps", ".", "über", "日本", "a", "1/2")
 
 _AWKWARD = (
-    "(",
-    ")",
-    "\\",
-    "-LRB-",
-    "-RRB-",
-    "-LRB",
-    "-RRB",
-    "-",
-    "LRB",
-    "0=",
-    "1=",
-    "@@",
-    "\u2581",
-    "+",
-    "é",
-    "\u0301",
-    "\ufeff",
-    "\x00",
-    "=",
-)
+    "(", ")", "\\", "-LRB-", "-RRB-", "-LRB", "-RRB", "-", "LRB", "0=", "1=", "@@", "\u2581", "+", "é", "\u0301",
+    "\ufeff", "\x00", "=",
+)  # fmt: skip
 
 
 def _visible(text: str) -> bool:

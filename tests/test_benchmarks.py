@@ -53,16 +53,12 @@ FIGURES = {
     "scale": ["operations_ratio"],
     "loading": ["share_of_step"],
     "growth": [
-        "tree_transformer_growth",
-        "tree_transformer_time",
-        "tree_transformer_memory",
-        "treeformer_growth",
-        "tree_positions_growth",
-        "tree_lstm_growth",
+        "tree_transformer_growth", "tree_transformer_time", "tree_transformer_memory", "treeformer_growth",
+        "tree_positions_growth", "tree_lstm_growth",
     ],
     "memory": ["tree_transformer", "classifier", "tree_positional", "treeformer", "insertion"],
     "import_time": ["seconds"],
-}
+}  # fmt: skip
 
 
 @pytest.fixture

@@ -109,30 +109,16 @@ def test_files_are_neither_too_long_nor_too_short():
 
 def test_few_files_lie_loose_in_the_package():
     assert {path.name for path in PACKAGE.glob("*.py")} == {
-        "__init__.py",
-        "__main__.py",
-        "errors.py",
-        "hub.py",
-        "plugin.py",
-    }
+        "__init__.py", "__main__.py", "errors.py", "hub.py", "plugin.py",
+    }  # fmt: skip
 
 
 def test_files_share_names_only_on_purpose():
     """A base name that several rooms use is one of the house's own names for a part of a method."""
     parts = {
-        "__init__",
-        "__main__",
-        "encoder",
-        "decoder",
-        "model",
-        "dataset",
-        "folder",
-        "search",
-        "criterion",
-        "task",
-        "preprocessing",
-        "views",
-    }
+        "__init__", "__main__", "encoder", "decoder", "model", "dataset", "folder", "search", "criterion", "task",
+        "preprocessing", "views",
+    }  # fmt: skip
     names = [path.stem for path in files()]
     folders = {path.name for path in PACKAGE.rglob("*") if path.is_dir()}
     shared = {name for name in names if names.count(name) > 1} | (set(names) & folders)

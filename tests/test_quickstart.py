@@ -69,18 +69,9 @@ def test_it_runs_on_a_users_folder(tmp_path):
             "".join(pair[side].capitalize() + "\n" for pair in drawn), encoding="utf-8"
         )
     printed = quickstart(
-        "--toy",
-        "--data",
-        str(folder),
-        "--out",
-        str(tmp_path / "out"),
-        "--parser-dir",
-        str(BUNDLED),
-        "--subset",
-        "120",
-        "--distance-bias",
-        "none",
-    )
+        "--toy", "--data", str(folder), "--out", str(tmp_path / "out"), "--parser-dir", str(BUNDLED), "--subset",
+        "120", "--distance-bias", "none",
+    )  # fmt: skip
     check(out, printed, 108)
     assert "--arch transformer " in printed and "--distance-bias" not in printed
 

@@ -42,12 +42,9 @@ class Task(SimpleNamespace):
     def __init__(self, words: int = WORDS, labels: int = LABELS):
         shared, names = dictionary(words), dictionary(labels)
         super().__init__(
-            source_dictionary=shared,
-            target_dictionary=shared,
-            label_dictionary=names,
-            source_side=Side(CONSTITUENCY, labels=names),
-            cfg=SimpleNamespace(),
-        )
+            source_dictionary=shared, target_dictionary=shared, label_dictionary=names,
+            source_side=Side(CONSTITUENCY, labels=names), cfg=SimpleNamespace(),
+        )  # fmt: skip
 
 
 def build(architecture: str, task, **sizes: int) -> torch.nn.Module:

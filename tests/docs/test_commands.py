@@ -12,20 +12,8 @@ from tests.docs.pages import ROOT, Block, blocks_of, name_of, pages
 
 COMMANDS = {"", "bash", "sh", "console", "shell"}
 NOT_RUN = {
-    "text",
-    "math",
-    "ini",
-    "json",
-    "yaml",
-    "toml",
-    "bibtex",
-    "html",
-    "xml",
-    "svg",
-    "dockerfile",
-    "diff",
-    "makefile",
-}
+    "text", "math", "ini", "json", "yaml", "toml", "bibtex", "html", "xml", "svg", "dockerfile", "diff", "makefile",
+}  # fmt: skip
 """Languages of blocks that show what a program writes or reads. Blocks of ``python`` are in test_python.py."""
 
 

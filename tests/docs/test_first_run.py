@@ -71,16 +71,8 @@ def small(command: list[str], parser: tuple[str, ...]) -> list[str]:
         kind = re.sub(r"(_(iwslt_de_en|semantic_parsing|tiny))?$", "", arch)
         tiny = STOCK_SIZES if kind == "transformer" else ("--arch", f"{kind}_tiny")
         return [
-            program,
-            *words,
-            *map(str, tiny),
-            "--cpu",
-            "--max-update",
-            "2",
-            "--num-workers",
-            "0",
-            "--no-progress-bar",
-        ]
+            program, *words, *map(str, tiny), "--cpu", "--max-update", "2", "--num-workers", "0", "--no-progress-bar",
+        ]  # fmt: skip
     if program in ("fairseq-generate", "fairseq-interactive") and "tree_classification" not in words:
         return [*command, "--max-len-b", "10"]
     return command

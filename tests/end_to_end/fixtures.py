@@ -42,19 +42,9 @@ def preprocess(source: Path, destination: Path, *arguments: object, parser: str 
     """Runs ``fairseq-preprocess`` on the splits in a folder; returns its log."""
     prefixes = (text for split in ("train", "valid", "test") for text in (f"--{split}pref", source / split))
     return run(
-        "preprocess",
-        *TASK,
-        "-s",
-        "en",
-        "-t",
-        "de",
-        *prefixes,
-        "--destdir",
-        destination,
-        "--tree-parser",
-        parser,
+        "preprocess", *TASK, "-s", "en", "-t", "de", *prefixes, "--destdir", destination, "--tree-parser", parser,
         *arguments,
-    )
+    )  # fmt: skip
 
 
 def train(data: object, folder: Path, *arguments: object, arch: str = "tree_transformer_tiny") -> Training:

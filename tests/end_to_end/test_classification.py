@@ -197,17 +197,9 @@ def test_examples_without_classes_are_classified(texts, data, learned, tmp_path)
     folder = preprocess(texts["trees"], "trees", tmp_path / "bin", *given)
     prefix = texts["trees"] / "test"
     run(
-        "preprocess",
-        *TASK,
-        "--testpref",
-        f"{prefix},{prefix}",
-        "--destdir",
-        folder,
-        "--input-format",
-        "trees",
-        "--only-source",
-        *given,
-    )
+        "preprocess", *TASK, "--testpref", f"{prefix},{prefix}", "--destdir", folder, "--input-format", "trees",
+        "--only-source", *given,
+    )  # fmt: skip
     path = learned[1] / "checkpoint_best.pt"
     output = generate(folder, path, "--gen-subset", "test1")
     assert hypotheses(output) == hypotheses(generate(data["trees"], path))

@@ -71,17 +71,9 @@ def test_what_does_not_go_together(folders, tmp_path):
     for arch in ("tree_lstm_classifier_tiny", "tree_transformer_classifier_tiny"):
         with pytest.raises(InputError, match=f"--arch {arch} reads trees"):
             run(
-                "train",
-                folders["sentence"][0],
-                *TASK,
-                "--arch",
-                arch,
-                *KINDS["sentence"],
-                "--cpu",
-                "--batch-size",
-                8,
-                "--no-save",
-            )
+                "train", folders["sentence"][0], *TASK, "--arch", arch, *KINDS["sentence"], "--cpu", "--batch-size",
+                8, "--no-save",
+            )  # fmt: skip
     with pytest.raises(InputError, match="Use --criterion tree_regression"):
         train(folders["rated"][0], tmp_path, "sentence")
     with pytest.raises(InputError, match="Use --criterion tree_classification"):

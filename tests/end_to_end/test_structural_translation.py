@@ -134,17 +134,9 @@ def test_a_folder_of_sequences_is_named(corpus, tmp_path):
     with pytest.raises(MissingTreesError, match="--target-modality tree"):
         train(tmp_path / "bin", tmp_path / "run")
     run(
-        "preprocess",
-        "-s",
-        "nl",
-        "-t",
-        "lf",
-        *prefixes,
-        "--destdir",
-        tmp_path / "parsed",
-        "--tree-parser",
+        "preprocess", "-s", "nl", "-t", "lf", *prefixes, "--destdir", tmp_path / "parsed", "--tree-parser",
         "right-branching",
-    )
+    )  # fmt: skip
     with pytest.raises(MissingTreesError, match="neither nl nor lf"):
         train(tmp_path / "parsed", tmp_path / "run")
     assert not Manifest.load(tmp_path / "parsed").symbols

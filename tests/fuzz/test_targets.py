@@ -27,17 +27,9 @@ EXAMPLES = {
     "tree_store": 150,
 }
 EXPECTED = {
-    "brackets",
-    "subword_alignment",
-    "arguments",
-    "tree_store",
-    "manifest",
-    "dictionary",
-    "checkpoint",
-    "structural_beam",
-    "insertion_trees",
-    "insertion_sequences",
-}
+    "brackets", "subword_alignment", "arguments", "tree_store", "manifest", "dictionary", "checkpoint",
+    "structural_beam", "insertion_trees", "insertion_sequences",
+}  # fmt: skip
 
 
 def test_all_targets_are_there():

@@ -221,18 +221,9 @@ def journey(folder: Path) -> dict:
     generated = command("generate", data, *decoding, "--batch-size", 4, "--print-alignment", "--nbest", 2)
     typed = command("interactive", data, *decoding, stdin="a b c\nh g\n")
     valid = command(
-        "validate",
-        data,
-        "--path",
-        out / "checkpoint_best.pt",
-        "--task",
-        "translation",
-        "--cpu",
-        "--batch-size",
-        4,
-        "--num-workers",
-        0,
-    )
+        "validate", data, "--path", out / "checkpoint_best.pt", "--task", "translation", "--cpu", "--batch-size", 4,
+        "--num-workers", 0,
+    )  # fmt: skip
     state = torch.load(out / "checkpoint_last.pt", weights_only=False)
     return {
         "files": {

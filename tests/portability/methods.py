@@ -133,16 +133,9 @@ def outputs(other: Path, scratch: Path) -> dict:
         }
         checkpoint = folder / "run/checkpoint_last.pt"
         output = run(
-            "generate",
-            folder / "data-bin",
-            *method.task,
-            "--path",
-            checkpoint,
-            "--cpu",
-            "--batch-size",
-            8,
+            "generate", folder / "data-bin", *method.task, "--path", checkpoint, "--cpu", "--batch-size", 8,
             *method.generate,
-        )
+        )  # fmt: skip
         found["hypotheses"][name] = hypotheses(output)
         shutil.copytree(folder / "run", scratch)
         log = train(name, folder / "data-bin", scratch, UPDATES + 2)

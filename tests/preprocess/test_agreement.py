@@ -167,17 +167,11 @@ def test_text_is_parsed_to_find_verbs(toy_agreement, tmp_path):
     write(tmp_path / "text" / "train.txt", *((toy_agreement / "train.mrg").read_text().splitlines()))
     assert (
         prepare(
-            toy_agreement,
-            tmp_path / "parsed",
-            "--training",
-            tmp_path / "text",
-            "--tree-parser",
-            "brackets",
-            "--valid",
-            12,
+            toy_agreement, tmp_path / "parsed", "--training", tmp_path / "text", "--tree-parser", "brackets",
+            "--valid", 12,
         )
         == 0
-    )
+    )  # fmt: skip
     assert prepare(toy_agreement, tmp_path / "trees", "--training", toy_agreement / "train.mrg", "--valid", 12) == 0
     for split in ("train", "valid", "test"):
         assert rows(tmp_path / "parsed", split) == rows(tmp_path / "trees", split)

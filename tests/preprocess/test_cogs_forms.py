@@ -96,13 +96,9 @@ def test_outputs_of_fairseq_generate(tmp_path, capsys):
     sentences = ["The cat saw .", "Ava ran ."]
     (tmp_path / "test.nl").write_text("".join(sentence + "\n" for sentence in sentences))
     output = [
-        "S-1\tAva ran .",
-        "H-1\t-0.1\trun ( agent = Ava )",
-        "H-0\t-0.2\tsee ( agent = * cat",
-        "D-0\t-0.2\tsee ( agent = cat )",
-        "P-0\t-0.2",
-        "Generate test with beam=1: BLEU4 = 0",
-    ]
+        "S-1\tAva ran .", "H-1\t-0.1\trun ( agent = Ava )", "H-0\t-0.2\tsee ( agent = * cat",
+        "D-0\t-0.2\tsee ( agent = cat )", "P-0\t-0.2", "Generate test with beam=1: BLEU4 = 0",
+    ]  # fmt: skip
     (tmp_path / "generate-test.txt").write_text("".join(line + "\n" for line in output))
     flags = ["--run", tmp_path, "--set", "test", "--sentences", tmp_path / "test.nl", "--output", tmp_path / "o"]
     assert main(list(map(str, flags))) == 0
