@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Callable
-
-import torch
-from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 
 from tests.benchmarks.translation_models import Task, TrainingStep, build, stock_batch
 from tests.tree_positional.symbol_batches import SymbolBatch
@@ -92,10 +88,7 @@ def symbols(encoder: str, trees: Sequence[NodeArrays], leaves: int) -> tuple[Wor
 
 
 def _step(architecture: str, task, **options: object) -> TrainingStep:
-    args = argparse.Namespace(dropout=0.3, **options)
-    ARCH_CONFIG_REGISTRY[architecture](args)
-    torch.manual_seed(0)
-    return TrainingStep(ARCH_MODEL_REGISTRY[architecture].build_model(args, task), task)
+    return TrainingStep(build(architecture, task, **{"share_all_embeddings": False, **options}), task)
 
 
 def symbol_tree(nodes: NodeArrays, leaves: int) -> Tree:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import functools
 import random
 import tempfile
@@ -10,7 +9,6 @@ from pathlib import Path
 from typing import Callable
 
 import torch
-from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 
 import tree_fairseq
 from tests.benchmarks import classification_models
@@ -20,9 +18,8 @@ from tests.benchmarks.insertion_corpus import write_domain
 from tests.benchmarks.insertion_decoders import SEQUENCE, TREE, Decoder, Size, preprocess_domain
 from tests.benchmarks.measuring import Settings, peak_bytes
 from tests.benchmarks.reporting import PEAK_NOTE, Report, megabytes
-from tests.benchmarks.structural_beam import build as build_structural
 from tests.benchmarks.structural_beam import semantic_parsing, task_for
-from tests.benchmarks.translation_models import Task, TrainingStep, stock_batch, tree_batch
+from tests.benchmarks.translation_models import Task, TrainingStep, build, stock_batch, tree_batch
 from tests.benchmarks.tree_positions import random_places
 
 BATCH, LEAVES, NODES, TARGETS = 32, 30, 20, 30
@@ -84,9 +81,7 @@ def charts(size: int) -> Steps:
 
 def step_of(architecture: str, task: Task, batch: dict) -> Callable[[], object]:
     """Returns a training step with a new model."""
-    args = argparse.Namespace(share_all_embeddings=True, dropout=0.3)
-    ARCH_CONFIG_REGISTRY[architecture](args)
-    return functools.partial(TrainingStep(ARCH_MODEL_REGISTRY[architecture].build_model(args, task), task), batch)
+    return functools.partial(TrainingStep(build(architecture, task), task), batch)
 
 
 def symbols(size: int) -> Steps:
@@ -105,7 +100,7 @@ def symbols(size: int) -> Steps:
         previous = batch["net_input"]["prev_output_tokens"] % len(task.target_dictionary)
         batches.append({**shared, "net_input": {**batch["net_input"], "prev_output_tokens": previous, **more}})
     ours, stock = (
-        functools.partial(TrainingStep(build_structural(name, task), task), batch)
+        functools.partial(TrainingStep(build(name, task, share_all_embeddings=False), task), batch)
         for name, batch in zip(names, batches)
     )
     return ours, stock

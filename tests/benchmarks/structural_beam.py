@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 import random
 from types import SimpleNamespace
 
 import torch
 from fairseq.data.data_utils import collate_tokens
-from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 from fairseq.sequence_generator import SequenceGenerator
 
 from tests.benchmarks.figures import Figure, time_ratio
 from tests.benchmarks.measuring import Settings, side_by_side
 from tests.benchmarks.reporting import Report, milliseconds
-from tests.benchmarks.translation_models import dictionary, stock_batch
+from tests.benchmarks.translation_models import build, dictionary, stock_batch
 from tests.tree_positional.all_trees import Vocabulary
 from tree_fairseq.nn.modalities import SYMBOLS as SYMBOL_TREES
 from tree_fairseq.nn.modalities import Side
@@ -28,6 +26,7 @@ SOURCE_WORDS, ARITIES = 437, {0: 61, 1: 10, 2: 102}
 OUTPUTS = 10_000
 UPDATES, UPDATES_AT_ONCE = 50, 5
 ARCHITECTURES = {"tree": "tree_positional_transformer_semantic_parsing", "stock": "transformer_semantic_parsing"}
+OWN_EMBEDDINGS = {"share_all_embeddings": False, "dropout": 0.1}
 SEARCHES = {"tree": "structural", "stock": "fairseq's"}
 
 
@@ -37,14 +36,6 @@ def task_for(vocabulary: Vocabulary) -> SimpleNamespace:
         source_dictionary=dictionary(SOURCE_WORDS), target_dictionary=vocabulary.dictionary, source_side=Side(),
         target_side=Side(SYMBOL_TREES, symbols=vocabulary.table), cfg=SimpleNamespace(),
     )  # fmt: skip
-
-
-def build(architecture: str, task, seed: int = 0) -> torch.nn.Module:
-    """Builds a model with random weights."""
-    args = argparse.Namespace()
-    ARCH_CONFIG_REGISTRY[architecture](args)
-    torch.manual_seed(seed)
-    return ARCH_MODEL_REGISTRY[architecture].build_model(args, task)
 
 
 def semantic_parsing(traversal: str, binarization: str) -> Vocabulary:
@@ -64,7 +55,7 @@ def speed(settings: Settings):
     task = task_for(vocabulary)
     batch = stock_batch(task, size, WORDS, symbols)
     options = {"beam_size": BEAM, "max_len_a": 0, "max_len_b": symbols}
-    models = {name: build(architecture, task) for name, architecture in ARCHITECTURES.items()}
+    models = {name: build(architecture, task, **OWN_EMBEDDINGS) for name, architecture in ARCHITECTURES.items()}
     made = {
         "tree": StructuralGenerator(
             [models["tree"]], task.target_dictionary, symbols=task.target_side.symbols, **options
@@ -114,7 +105,7 @@ def validity(settings: Settings) -> tuple[int, int, int]:
     while outputs < wanted or not taught:
         vocabulary = semantic_parsing(chance.choice(TRAVERSALS), chance.choice(BINARIZATIONS))
         task = task_for(vocabulary)
-        model = build("tree_positional_transformer_tiny", task, seed=outputs)
+        model = build("tree_positional_transformer_tiny", task, seed=outputs, **OWN_EMBEDDINGS)
         if is_taught:
             batch = stock_batch(task, BATCH, chance.randrange(1, 20), 1)
             guesses = StructuralGenerator(

@@ -10,14 +10,13 @@ import torch
 from fairseq.criterions import FairseqCriterion
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
 from fairseq.data import Dictionary
-from fairseq.models import ARCH_CONFIG_REGISTRY
-from fairseq.models.transformer import TransformerModel
+from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 from fairseq.optim.adam import Adam
+from fairseq.sequence_generator import SequenceGenerator
 
 from tests.benchmarks.random_trees import random_tree
 from tree_fairseq.nn.modalities import CONSTITUENCY, Side
 from tree_fairseq.nn.tree_batch import collate_trees
-from tree_fairseq.tree_transformer.model import TreeTransformerModel
 
 # The size of the joint vocabulary of the IWSLT recipe.
 WORDS, LABELS = 10_000, 60
@@ -47,13 +46,27 @@ class Task(SimpleNamespace):
         )  # fmt: skip
 
 
-def build(architecture: str, task, **sizes: int) -> torch.nn.Module:
-    """Builds a model with random weights and the options of the IWSLT recipe; ``sizes`` replace the architecture's."""
-    args = argparse.Namespace(share_all_embeddings=True, dropout=0.3, **sizes)
+def build(architecture: str, task, seed: int = 0, **options) -> torch.nn.Module:
+    """Builds a model with random weights; the options are those of the IWSLT recipe where none are given."""
+    args = argparse.Namespace(**{"share_all_embeddings": True, "dropout": 0.3, **options})
     ARCH_CONFIG_REGISTRY[architecture](args)
-    torch.manual_seed(0)
-    kind = TreeTransformerModel if architecture.startswith("tree") else TransformerModel
-    return kind.build_model(args, task)
+    torch.manual_seed(seed)
+    return ARCH_MODEL_REGISTRY[architecture].build_model(args, task)
+
+
+class Search:
+    """Beam search over one batch, with hypotheses of a fixed length, as ``fairseq-generate`` prepares it."""
+
+    def __init__(self, model: torch.nn.Module, task, batch: dict, targets: int, beam: int):
+        self.model, self.batch = model.eval(), batch
+        self.model.make_generation_fast_(beamable_mm_beam_size=beam, need_attn=False)
+        # Random weights do not know when to stop, so all models must write the same number of tokens.
+        length = {"max_len_a": 0, "max_len_b": targets, "min_len": targets}
+        self.generator = SequenceGenerator([self.model], task.target_dictionary, beam_size=beam, **length)
+
+    def __call__(self) -> list:
+        """Searches once."""
+        return self.generator.generate([self.model], self.batch)
 
 
 def tree_batch(task, size: int, leaves: int, nodes: int, targets: int) -> dict:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from fairseq.sequence_generator import SequenceGenerator
-
 from tests.benchmarks.figures import time_ratio
 from tests.benchmarks.measuring import Settings, side_by_side
 from tests.benchmarks.reporting import Report, milliseconds
-from tests.benchmarks.translation_models import Task, build, stock_batch, tree_batch
+from tests.benchmarks.translation_models import Search, Task, build, stock_batch, tree_batch
 
 BATCH, LEAVES, NODES, TARGETS, BEAM = 32, 30, 20, 30, 5
 
@@ -17,19 +15,15 @@ def run(settings: Settings) -> Report:
     size, targets = settings.choose((BATCH, TARGETS), (2, 3))
     task, own = Task(), f"transformer_{settings.choose('iwslt_de_en', 'tiny')}"
 
-    def translate(architecture: str, batch: dict):
-        # Random weights do not know when to stop, so both must write the same number of tokens.
-        length = {"max_len_a": 0, "max_len_b": targets, "min_len": targets}
-        generator = SequenceGenerator([build(architecture, task)], task.target_dictionary, beam_size=BEAM, **length)
-        return lambda: generator.generate([generator.model.single_model], batch)
-
-    works = {
-        "tree": translate(f"tree_{own}", tree_batch(task, size, LEAVES, NODES, targets)),
-        "stock": translate(own, stock_batch(task, size, LEAVES + NODES, targets)),
+    batches = {
+        "tree": tree_batch(task, size, LEAVES, NODES, targets),
+        "stock": stock_batch(task, size, LEAVES + NODES, targets),
     }
+    names = {"tree": f"tree_{own}", "stock": own}
+    works = {name: Search(build(names[name], task), task, batch, targets, BEAM) for name, batch in batches.items()}
     timing = side_by_side(works, settings.choose(10, 1))
     rows = [("beam search", "source positions", "sentences a second", "ms, fastest to slowest", "processor ms")]
-    for name, label in (("tree", f"tree_{own}"), ("stock", own)):
+    for name, label in names.items():
         positions = f"{LEAVES} + {NODES} + 1" if name == "tree" else f"{LEAVES + NODES} + 1"
         taken = timing[name]
         speed = f"{size / taken.median:.2f}"

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import Callable
 
 import torch
-from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 from fairseq.optim.adam import Adam
 from torch import Tensor
 
@@ -22,7 +20,7 @@ from tests.benchmarks.reporting import (
     milliseconds,
     time_cells,
 )
-from tests.benchmarks.translation_models import Task, stock_batch
+from tests.benchmarks.translation_models import Task, build, stock_batch
 from tests.treeformer import direct_chart
 from tree_fairseq.treeformer import model  # noqa: F401  (registers the architectures)
 from tree_fairseq.treeformer.chart import Chart, ChartConfig
@@ -40,10 +38,7 @@ def encoder_step(arch: str, output: str, size: int, columns: int) -> Callable[[]
         columns: tokens of each, with EOS
     """
     task = Task()
-    args = argparse.Namespace(dropout=0.3)
-    ARCH_CONFIG_REGISTRY[arch](args)
-    torch.manual_seed(0)
-    encoder = ARCH_MODEL_REGISTRY[arch].build_model(args, task).encoder.train()
+    encoder = build(arch, task, share_all_embeddings=False).encoder.train()
     tokens = stock_batch(task, size, columns - 1, 1)["net_input"]["src_tokens"]
     optimizer = Adam(encoder.parameters(), lr=5e-4, betas=(0.9, 0.98), weight_decay=1e-4)
     gradient = torch.randn_like(encoder(tokens)[output][0])

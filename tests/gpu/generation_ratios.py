@@ -6,11 +6,10 @@ import copy
 from collections.abc import Iterator
 
 import torch
-from fairseq.sequence_generator import SequenceGenerator
 from torch import nn
 
 from tests.benchmarks.figures import time_ratio
-from tests.benchmarks.translation_models import Task
+from tests.benchmarks.translation_models import Search, Task
 from tests.gpu.device import Device
 from tests.gpu.models import make_task, pairs
 from tests.gpu.parts import Options, Result
@@ -19,20 +18,10 @@ BATCH, BEAM, TARGETS = 64, 5, 30
 ROUNDS, CALLS, WARM_UP = 3, 1, 1
 
 
-class Search:
-    """Beam search over one batch with a copy of a model, prepared as ``fairseq-generate`` does."""
-
-    def __init__(self, device: Device, model: nn.Module, task: Task, batch: dict, targets: int, dtype: torch.dtype):
-        self.model = copy.deepcopy(model).to(device.torch, dtype).eval()
-        self.model.make_generation_fast_(beamable_mm_beam_size=BEAM, need_attn=False)
-        # Random weights do not know when to stop, so both must write the same number of tokens.
-        length = {"max_len_a": 0, "max_len_b": targets, "min_len": targets}
-        self.generator = SequenceGenerator([self.model], task.target_dictionary, beam_size=BEAM, **length)
-        self.batch = device.move(batch, dtype)
-
-    def __call__(self) -> list:
-        """Searches once."""
-        return self.generator.generate([self.model], self.batch)
+def search(device: Device, model: nn.Module, task: Task, batch: dict, targets: int, dtype: torch.dtype) -> Search:
+    """Returns a beam search over one batch with a copy of a model, on the device."""
+    copied = copy.deepcopy(model).to(device.torch, dtype)
+    return Search(copied, task, device.move(batch, dtype), targets, BEAM)
 
 
 def run(device: Device, options: Options, result: Result) -> Iterator[None]:
@@ -46,7 +35,7 @@ def run(device: Device, options: Options, result: Result) -> Iterator[None]:
         batches = {kind: pair.batch(task, size, kind == "ours", targets) for kind in ("ours", "stock")}
         models = pair.models(task)
         for name, dtype in device.precisions().items():
-            searches = {kind: Search(device, models[kind], task, batches[kind], targets, dtype) for kind in models}
+            searches = {kind: search(device, models[kind], task, batches[kind], targets, dtype) for kind in models}
             timing = device.side_by_side(searches, rounds, calls, warm_up)
             what = f"generation of {pair.name} in {name}, times the sentences a second of stock"
             key = f"{pair.ours}_{name}"

@@ -1,16 +1,16 @@
-"""Models of the papers' sizes and the stock models to compare them with, their batches, and a training step."""
+"""Models of the papers' sizes and the stock models beside them, their batches, and a training step."""
 
 from __future__ import annotations
 
-import argparse
 import copy
 from dataclasses import dataclass
 
 import torch
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
-from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 from torch import Tensor, nn
 
+from tests.benchmarks import translation_models
+from tests.benchmarks.growth_methods import TINY as TINY_SIZES
 from tests.benchmarks.translation_models import Task, stock_batch, tree_batch
 from tests.gpu.device import Device
 
@@ -56,11 +56,6 @@ CHART = Pair(
 )
 TINY = Pair("Tree-Transformer tiny", "tree_transformer_tiny", "transformer", leaves=6, nodes=4)
 WORDS, BATCH_TOKENS = 33_000, 4_096
-_TINY_SIZES = {
-    f"{side}_{name}": size
-    for side in ("encoder", "decoder")
-    for name, size in (("layers", 2), ("embed_dim", 64), ("ffn_embed_dim", 128), ("attention_heads", 4))
-}
 
 
 def pairs(quick: bool) -> tuple[Pair, ...]:
@@ -75,12 +70,8 @@ def make_task(quick: bool) -> Task:
 
 def build(architecture: str, task: Task) -> nn.Module:
     """Builds a model with random weights on the CPU."""
-    args = argparse.Namespace(share_all_embeddings=True, dropout=0.1)
-    if architecture == TINY.stock:
-        vars(args).update(_TINY_SIZES)
-    ARCH_CONFIG_REGISTRY[architecture](args)
-    torch.manual_seed(0)
-    return ARCH_MODEL_REGISTRY[architecture].build_model(args, task)
+    sizes = TINY_SIZES if architecture == TINY.stock else {}
+    return translation_models.build(architecture, task, dropout=0.1, **sizes)
 
 
 class TrainingStep:
