@@ -54,13 +54,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--quick", action="store_true", help="small sizes, to see that it runs; the figures mean nothing"
     )
     parser.add_argument(
-        "--parser-dir", type=Path, default=BUNDLED_PARSER, metavar="DIR",
+        "--parser-dir",
+        type=Path,
+        default=BUNDLED_PARSER,
+        metavar="DIR",
         help="English models of Stanza, for classification_step",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--output", type=Path, default=Path("out/benchmarks"), metavar="DIR",
+        "--output",
+        type=Path,
+        default=Path("out/benchmarks"),
+        metavar="DIR",
         help="folder of benchmarks.json and pictures",
-    )  # fmt: skip
+    )
     parser.add_argument(
         "--page", action="store_true", help="afterwards, put the figures of benchmarks.json into docs/benchmarks.md"
     )

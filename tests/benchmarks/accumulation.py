@@ -90,7 +90,11 @@ def run(settings: Settings) -> Report:
         f"b={size}, n={LEAVES}, m={NODES}, d={WIDTH}, {HEADS} heads, with hierarchical embeddings",
         [
             time_ratio(
-                "speedup", timing["closed"], timing["direct"], 6, what="closed form, times as fast as the tensor",
+                "speedup",
+                timing["closed"],
+                timing["direct"],
+                6,
+                what="closed form, times as fast as the tensor",
                 processor=True,
             ),
             byte_ratio("memory_saving", memory["closed"], memory["direct"], 10, what="closed form, times less memory"),
@@ -101,7 +105,7 @@ def run(settings: Settings) -> Report:
             + "The structure serves all layers of a batch, as masks and indices serve the tensor. The times above "
             "include neither.\n" + memory_note(kept)
         ],
-    )  # fmt: skip
+    )
 
 
 def growth(settings: Settings) -> list[tuple[str, ...]]:

@@ -32,9 +32,12 @@ class Task(ClassTask, SimpleNamespace):
 
     def __init__(self, all_nodes: bool = False, words: int = WORDS):
         super().__init__(
-            source_dictionary=dictionary(words), label_dictionary=dictionary(LABELS), num_classes=CLASSES,
-            labels_all_nodes=all_nodes, cfg=SimpleNamespace(document_root="first"),
-        )  # fmt: skip
+            source_dictionary=dictionary(words),
+            label_dictionary=dictionary(LABELS),
+            num_classes=CLASSES,
+            labels_all_nodes=all_nodes,
+            cfg=SimpleNamespace(document_root="first"),
+        )
 
 
 def build(architecture: str, task: Task, **options) -> torch.nn.Module:

@@ -52,13 +52,21 @@ def run(settings: Settings) -> Report:
         f"b={size}, n={leaves} leaves, m={nodes} nodes, d=64, 2 layers, 4 heads, {len(task.source_dictionary)} words",
         [
             time_ratio(
-                "ratio", timing["tree"], timing["stock"], 1.15, at_most=True,
+                "ratio",
+                timing["tree"],
+                timing["stock"],
+                1.15,
+                at_most=True,
                 what="training step of the Tree-Transformer, times as long as the stock transformer's",
                 processor=True,
             ),
             time_ratio(
-                "speedup_tree_lstm", timing["tree"], timing["recursive"], 5,
-                what="training step, times as fast as a Tree-LSTM with a call for each node", processor=True,
+                "speedup_tree_lstm",
+                timing["tree"],
+                timing["recursive"],
+                5,
+                what="training step, times as fast as a Tree-LSTM with a call for each node",
+                processor=True,
             ),
         ],
         [rows, *lengths],
@@ -71,7 +79,7 @@ def run(settings: Settings) -> Report:
             f"{timing['tree_lstm'].processor_median / tree:.2f} times as long as one of the Tree-Transformer.\n"
             f"{picture}"
         ],
-    )  # fmt: skip
+    )
 
 
 def timed(works: dict[str, Callable[[], object]], settings: Settings) -> dict[str, Timing]:

@@ -97,16 +97,25 @@ def run(settings: Settings) -> Report:
         f"a document with {LEAVES} leaves and {NODES} nodes in a sentence, d=64, 2 layers, 4 heads, {WORDS} words",
         [
             Figure(
-                "memory_growth", growth, 1.05, at_most=True,
+                "memory_growth",
+                growth,
+                1.05,
+                at_most=True,
                 what=f"memory of {most} sentences over {half}, divided by {most / half:g}",
-                ours=f"{megabytes(memory['sentence'][most])} MB", peer=f"{megabytes(memory['sentence'][half])} MB",
+                ours=f"{megabytes(memory['sentence'][most])} MB",
+                peer=f"{megabytes(memory['sentence'][half])} MB",
             ),
             byte_ratio(
-                "memory_saving", memory["document"][widest], memory["dense"][widest], 10,
+                "memory_saving",
+                memory["document"][widest],
+                memory["dense"][widest],
+                10,
                 what="rows of sentences, times less memory than one forest",
             ),
             Figure(
-                "speedup", seconds["dense"][widest] / seconds["document"][widest], 5,
+                "speedup",
+                seconds["dense"][widest] / seconds["document"][widest],
+                5,
                 what="rows of sentences, times as fast as one forest",
                 ours=f"{milliseconds(seconds['document'][widest])} ms",
                 peer=f"{milliseconds(seconds['dense'][widest])} ms",
@@ -126,7 +135,7 @@ def run(settings: Settings) -> Report:
             + "\n".join(f"{NAMES[name]}: {straight_line(memory[name])}" for name in ("sentence", "document"))
             + f"\nDrawn in {path}"
         ],
-    )  # fmt: skip
+    )
 
 
 def fits(measured: dict[int, int], number: int) -> bool:

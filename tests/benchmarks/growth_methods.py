@@ -73,9 +73,11 @@ def symbols(encoder: str, trees: Sequence[NodeArrays], leaves: int) -> tuple[Wor
     source = SymbolBatch.of([symbol_tree(tree, leaves) for tree in trees], ENCODING)
     words = Task()
     task = SimpleNamespace(
-        source_dictionary=source.dictionary, target_dictionary=words.target_dictionary,
-        source_side=Side(SYMBOLS, symbols=source.table), cfg=SimpleNamespace(),
-    )  # fmt: skip
+        source_dictionary=source.dictionary,
+        target_dictionary=words.target_dictionary,
+        source_side=Side(SYMBOLS, symbols=source.table),
+        cfg=SimpleNamespace(),
+    )
     batch, tokens = stock_batch(words, len(trees), leaves, TARGETS), source.tokens()
     inputs = {**batch["net_input"], "src_tokens": tokens, "src_lengths": tokens.ne(source.dictionary.pad()).sum(1)}
     ours = _step("source_encoder_transformer_tiny", task, source_encoder=encoder)

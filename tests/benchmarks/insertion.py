@@ -99,27 +99,48 @@ def run(settings: Settings) -> Report:
         [
             # The goal is the number of the paper's decoder on this domain, with a pretrained encoder (Table 2).
             Figure(
-                "steps", written[TREE].steps, 6.6, at_most=True, what="mean number of steps of a tree",
-                ours=f"{written[TREE].steps:.2f}", peer=f"{written[SEQUENCE].steps:.1f} from left to right",
+                "steps",
+                written[TREE].steps,
+                6.6,
+                at_most=True,
+                what="mean number of steps of a tree",
+                ours=f"{written[TREE].steps:.2f}",
+                peer=f"{written[SEQUENCE].steps:.1f} from left to right",
             ),
             time_ratio(
-                "speedup_ltr", searches[TREE], searches[SEQUENCE], 5,
+                "speedup_ltr",
+                searches[TREE],
+                searches[SEQUENCE],
+                5,
                 what="insertion, times as fast as decoding from left to right",
             ),
             time_ratio(
-                "speedup_ltr_batch_1", alone[TREE], alone[SEQUENCE], 5,
+                "speedup_ltr_batch_1",
+                alone[TREE],
+                alone[SEQUENCE],
+                5,
                 what="insertion, times as fast as decoding from left to right, in batches of one sentence",
             ),
             time_ratio(
-                "speedup_naive", searches[TREE], searches[NAIVE], 10,
+                "speedup_naive",
+                searches[TREE],
+                searches[NAIVE],
+                10,
                 what="insertion, times as fast as one sentence at a time",
             ),
             Figure(
-                "oracle_ms", 1e3 * oracles["both"].processor_median / lines, 1, at_most=True,
+                "oracle_ms",
+                1e3 * oracles["both"].processor_median / lines,
+                1,
+                at_most=True,
                 what="both oracles of preprocessing, milliseconds a line",
             ),
             time_ratio(
-                "step_ratio", steps[TREE], steps[SEQUENCE], 2, at_most=True,
+                "step_ratio",
+                steps[TREE],
+                steps[SEQUENCE],
+                2,
+                at_most=True,
                 what="training step of insertion, times as long as from left to right",
             ),
         ],
@@ -133,7 +154,7 @@ def run(settings: Settings) -> Report:
             f"Oracles as in preprocessing, in one process: {trees} different trees in {lines} lines of training, each "
             "tree once; oracle_ms is the processor time of both oracles for a line."
         ],
-    )  # fmt: skip
+    )
 
 
 def time_searches(decoders: dict[str, Decoder], tests: dict[str, list[dict]], repeats: int) -> dict[str, Timing]:

@@ -116,9 +116,13 @@ class Decoder:
 
     def _iterator(self, split: str, epoch: int, size: int = BATCH) -> iterators.EpochBatchIterator:
         found = self.task.get_batch_iterator(
-            self.task.dataset(split), max_sentences=size, seed=1, epoch=epoch, disable_iterator_cache=True,
+            self.task.dataset(split),
+            max_sentences=size,
+            seed=1,
+            epoch=epoch,
+            disable_iterator_cache=True,
             num_workers=0,
-        )  # fmt: skip
+        )
         return found.next_epoch_itr(shuffle=split == "train")
 
 

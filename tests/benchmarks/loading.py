@@ -45,8 +45,13 @@ def run(settings: Settings) -> Report:
         f"a batch of {tokens} source tokens in {len(indices)} sentences of about {LEAVES} leaves and {NODES} nodes",
         [
             time_ratio(
-                "share_of_step", timing["load"], timing["step"], 0.05, at_most=True,
-                what="loading and collating a batch, share of the training step on it", processor=True,
+                "share_of_step",
+                timing["load"],
+                timing["step"],
+                0.05,
+                at_most=True,
+                what="loading and collating a batch, share of the training step on it",
+                processor=True,
             )
         ],
         [rows],
@@ -54,7 +59,7 @@ def run(settings: Settings) -> Report:
             "The files are memory-mapped and were read before. One process loads and trains. The step is that of "
             "tree_transformer_iwslt_de_en."
         ],
-    )  # fmt: skip
+    )
 
 
 def prepared_task(folder: Path, settings: Settings, lines: int = LINES) -> TreeTranslationTask:

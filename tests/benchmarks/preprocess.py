@@ -153,16 +153,22 @@ def parse(folder: Path, settings: Settings) -> tuple[list[tuple[str, ...]], list
     )
     figures = [
         Figure(
-            "parse_ratio", median["bare rest"] / median["rest"], 1.7,
+            "parse_ratio",
+            median["bare rest"] / median["rest"],
+            1.7,
             what=f"parsing by {WORKERS} processes, times the sentences a second of bare Stanza in one",
-            ours=f"{median['rest']:.2f} s", peer=f"{median['bare rest']:.2f} s",
+            ours=f"{median['rest']:.2f} s",
+            peer=f"{median['bare rest']:.2f} s",
         ),
         Figure(
-            "cache_speedup", median["first"] / median["second"], 20,
-            what="from finished shards, times as fast as the first run", ours=f"{median['second']:.3f} s",
+            "cache_speedup",
+            median["first"] / median["second"],
+            20,
+            what="from finished shards, times as fast as the first run",
+            ours=f"{median['second']:.3f} s",
             peer=f"{median['first']:.2f} s",
         ),
-    ]  # fmt: skip
+    ]
     return rows, figures
 
 

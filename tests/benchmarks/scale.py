@@ -107,7 +107,10 @@ def run(settings: Settings) -> Report:
         f"batches of about {tokens} target tokens, sentences of the average length of each corpus, 0.65 nodes a leaf",
         [
             Figure(
-                "operations_ratio", max(ratios), 2.0, at_most=True,
+                "operations_ratio",
+                max(ratios),
+                2.0,
+                at_most=True,
                 what="arithmetic of a training step over the stock transformer's, all sizes",
             )
         ],
@@ -116,4 +119,4 @@ def run(settings: Settings) -> Report:
             "PFLOP are those of a token times the tokens of the recipe's updates. Kept: what the backward "
             "pass needs, in single precision; half of it in fp16 or bf16."
         ],
-    )  # fmt: skip
+    )

@@ -33,9 +33,12 @@ SEARCHES = {"tree": "structural", "stock": "fairseq's"}
 def task_for(vocabulary: Vocabulary) -> SimpleNamespace:
     """Returns the attributes of a task from words to trees that models read."""
     return SimpleNamespace(
-        source_dictionary=dictionary(SOURCE_WORDS), target_dictionary=vocabulary.dictionary, source_side=Side(),
-        target_side=Side(SYMBOL_TREES, symbols=vocabulary.table), cfg=SimpleNamespace(),
-    )  # fmt: skip
+        source_dictionary=dictionary(SOURCE_WORDS),
+        target_dictionary=vocabulary.dictionary,
+        source_side=Side(),
+        target_side=Side(SYMBOL_TREES, symbols=vocabulary.table),
+        cfg=SimpleNamespace(),
+    )
 
 
 def semantic_parsing(traversal: str, binarization: str) -> Vocabulary:
@@ -152,11 +155,19 @@ def run(settings: Settings) -> Report:
         f"symbols, {sum(ARITIES.values())} different symbols as in ATIS",
         [
             time_ratio(
-                "ratio", timing["tree"], timing["stock"], 0.85,
-                what="structural search, times as many symbols a second as the stock search", processor=True,
+                "ratio",
+                timing["tree"],
+                timing["stock"],
+                0.85,
+                what="structural search, times as many symbols a second as the stock search",
+                processor=True,
             ),
             Figure(
-                "validity", valid / outputs, 1, what="share of outputs that are trees", ours=f"{valid} trees",
+                "validity",
+                valid / outputs,
+                1,
+                what="share of outputs that are trees",
+                ours=f"{valid} trees",
                 peer=f"{outputs} outputs",
             ),
         ],
@@ -165,4 +176,4 @@ def run(settings: Settings) -> Report:
             f"{valid} of {outputs} outputs under random limits are trees; {taught} outputs are of trained models.",
             "The speed includes the encoder.",
         ],
-    )  # fmt: skip
+    )

@@ -41,9 +41,12 @@ class Task(SimpleNamespace):
     def __init__(self, words: int = WORDS, labels: int = LABELS):
         shared, names = dictionary(words), dictionary(labels)
         super().__init__(
-            source_dictionary=shared, target_dictionary=shared, label_dictionary=names,
-            source_side=Side(CONSTITUENCY, labels=names), cfg=SimpleNamespace(),
-        )  # fmt: skip
+            source_dictionary=shared,
+            target_dictionary=shared,
+            label_dictionary=names,
+            source_side=Side(CONSTITUENCY, labels=names),
+            cfg=SimpleNamespace(),
+        )
 
 
 def build(architecture: str, task, seed: int = 0, **options) -> torch.nn.Module:

@@ -88,9 +88,13 @@ def run(settings: Settings) -> Report:
         works = {"gathered": both.gathered, "direct": both.direct}
         timing = side_by_side(works, settings.choose(9, 2), warm_up=2)
         speedups[name] = time_ratio(
-            "speedup", timing["gathered"], timing["direct"], 5, what="rows of a table, times as fast as the tensor",
+            "speedup",
+            timing["gathered"],
+            timing["direct"],
+            5,
+            what="rows of a table, times as fast as the tensor",
             processor=True,
-        )  # fmt: skip
+        )
         for work, label in (("gathered", "rows of the table"), ("direct", f"{POSITION_WIDTH} values a node")):
             cells = (str(both.depth), *time_cells(timing[work]), megabytes(memory[name][work]))
             rows.append((f"{name}: {label}", *cells))

@@ -33,10 +33,14 @@ def run(settings: Settings) -> Report:
         f"b={size}, beam {BEAM}, n={LEAVES} leaves, m={NODES} nodes, hypotheses of {targets} tokens and EOS",
         [
             time_ratio(
-                "ratio", timing["tree"], timing["stock"], 1.2,
-                what="beam search, times as many sentences a second as the stock transformer", processor=True,
+                "ratio",
+                timing["tree"],
+                timing["stock"],
+                1.2,
+                what="beam search, times as many sentences a second as the stock transformer",
+                processor=True,
             )
         ],
         [rows],
         ["Both search with fairseq's SequenceGenerator; the time includes the encoder."],
-    )  # fmt: skip
+    )

@@ -31,10 +31,15 @@ def run(settings: Settings) -> Report:
         "subwords",
         [
             time_ratio(
-                "ratio", timing["tree"], timing["stock"], 1.05, at_most=True,
-                what="training step, times as long as the stock transformer's", processor=True,
+                "ratio",
+                timing["tree"],
+                timing["stock"],
+                1.05,
+                at_most=True,
+                what="training step, times as long as the stock transformer's",
+                processor=True,
             )
         ],
         [rows],
         ["A step: forward pass, label-smoothed loss, backward pass, Adam's update. Embeddings share their weights."],
-    )  # fmt: skip
+    )

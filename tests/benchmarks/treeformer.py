@@ -138,20 +138,32 @@ def run(settings: Settings) -> Report:
     own = passes["levels"].processor_median
     figures = [
         time_ratio(
-            "ratio", steps["chart"], steps["stock"], 1.25, at_most=True,
-            what="training step of encoder and chart, times as long as the encoder's", processor=True,
+            "ratio",
+            steps["chart"],
+            steps["stock"],
+            1.25,
+            at_most=True,
+            what="training step of encoder and chart, times as long as the encoder's",
+            processor=True,
         ),
         Figure(
-            "speedup_naive", size * loop.processor_median / own, 20,
-            what="the chart, times as fast as the triple loop", ours=f"{milliseconds(own)} ms",
+            "speedup_naive",
+            size * loop.processor_median / own,
+            20,
+            what="the chart, times as fast as the triple loop",
+            ours=f"{milliseconds(own)} ms",
             peer=f"{milliseconds(size * loop.processor_median)} ms",
         ),
         time_ratio(
-            "speedup_vectorised", passes["levels"], passes["projected"], 1.5,
-            what="the chart, times as fast as a gather for each level", processor=True,
+            "speedup_vectorised",
+            passes["levels"],
+            passes["projected"],
+            1.5,
+            what="the chart, times as fast as a gather for each level",
+            processor=True,
         ),
         Figure("memory_ratio", ratio, 1.5, True, what="bytes that the chart keeps, in sizes of its cells"),
-    ]  # fmt: skip
+    ]
     return Report(
         "treeformer",
         f"b={size}, n={columns}, h={height}, d={WIDTH}, 6 layers of feed-forward 1024, 4 heads",

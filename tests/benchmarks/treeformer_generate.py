@@ -36,8 +36,12 @@ def run(settings: Settings) -> Report:
         f"b={size}, beam {BEAM}, n={columns}, hypotheses of {targets} tokens and EOS",
         [
             time_ratio(
-                "ratio", timing["chart"], timing["stock"], 0.95,
-                what="beam search, times as many sentences a second as the stock transformer", processor=True,
+                "ratio",
+                timing["chart"],
+                timing["stock"],
+                0.95,
+                what="beam search, times as many sentences a second as the stock transformer",
+                processor=True,
             )
         ],
         [rows],
@@ -46,4 +50,4 @@ def run(settings: Settings) -> Report:
             "processor time.\n"
             "Memory: positions of each sentence to which the decoder attends."
         ],
-    )  # fmt: skip
+    )

@@ -31,9 +31,12 @@ def run(device: Device, options: Options, result: Result) -> Iterator[None]:
 
         def batches() -> Iterator[dict]:
             found = task.get_batch_iterator(
-                task.dataset("train"), max_tokens=options.choose(BATCH_TOKENS, 200), num_workers=workers, seed=1,
+                task.dataset("train"),
+                max_tokens=options.choose(BATCH_TOKENS, 200),
+                num_workers=workers,
+                seed=1,
                 disable_iterator_cache=True,
-            )  # fmt: skip
+            )
             return found.next_epoch_itr(shuffle=True)
 
         architecture = options.choose(BASE, TINY).ours
@@ -45,15 +48,24 @@ def run(device: Device, options: Options, result: Result) -> Iterator[None]:
     name = f"{count / loading:.1f} batches a second from {workers} processes"
     result.figures = [
         Figure(
-            "loader", steps / loading, 1.0, False, "loading, times as fast as the training step on the device", name,
+            "loader",
+            steps / loading,
+            1.0,
+            False,
+            "loading, times as fast as the training step on the device",
+            name,
             f"{count / steps:.1f} steps a second",
         ),
         Figure(
-            "loop", loop / steps, 1.05, True,
+            "loop",
+            loop / steps,
+            1.05,
+            True,
             "training loop with its loader, times as long as steps on batches that lie on the device",
-            f"{1e3 * loop / count:.4g} ms a step", f"{1e3 * steps / count:.4g} ms a step",
+            f"{1e3 * loop / count:.4g} ms a step",
+            f"{1e3 * steps / count:.4g} ms a step",
         ),
-    ]  # fmt: skip
+    ]
     result.details = {"batches": count, "seconds": {"loading": loading, "steps": steps, "loop": loop}}
     result.notes = [f"Loader: {architecture}, batches of {BATCH_TOKENS} tokens, {workers} loading processes."]
     yield

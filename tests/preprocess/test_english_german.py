@@ -69,7 +69,11 @@ SENTENCES = {
     ),
     "ditransitive": (
         Clause(
-            the("king"), verb("give", "ditransitive"), "perfect", object=the("crown"), receiver=the("queen"),
+            the("king"),
+            verb("give", "ditransitive"),
+            "perfect",
+            object=the("crown"),
+            receiver=the("queen"),
             receiver_first=True,
         ),
         "the king has given the queen the crown .",
@@ -180,7 +184,10 @@ SENTENCES = {
     ),
     "yes-no question": (
         Clause(
-            NounPhrase(pronoun="you"), verb("eat", "transitive"), "present", object=the("apple", determiner="a"),
+            NounPhrase(pronoun="you"),
+            verb("eat", "transitive"),
+            "present",
+            object=the("apple", determiner="a"),
             question="yes-no",
         ),
         "do you eat an apple ?",
@@ -208,7 +215,7 @@ SENTENCES = {
         "the old man the boat .",
         "die Alten bemannen das Boot .",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", SENTENCES)
@@ -279,8 +286,11 @@ def test_english_forms():
         for each in (("lie", "located"), ("write", "transitive"), ("see", "transitive"), ("hug", "transitive"))
     ] == ["lying", "writing", "seeing", "hugging"]
     assert [regular_plural(noun) for noun in ("cherry", "boy", "box", "church")] == [
-        "cherries", "boys", "boxes", "churches",
-    ]  # fmt: skip
+        "cherries",
+        "boys",
+        "boxes",
+        "churches",
+    ]
 
 
 def test_every_class_that_a_verb_or_an_adjective_asks_for_has_nouns():
