@@ -112,7 +112,7 @@ model: environment
 	  $(if $(DATA),--data "$(DATA)") $(if $(OUT),--out "$(OUT)") $(OPTIONS)
 
 results: environment
-	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(ONE_THREAD) python examples/lib/results.py $(NAME) \
+	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(ONE_THREAD) python -m examples.lib.results $(NAME) \
 	  $(if $(DATA),--data "$(DATA)") $(if $(OUT),--out "$(OUT)") $(OPTIONS)
 
 benchmark: environment

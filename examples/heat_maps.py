@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import softmax
 
-from tree_fairseq.drawing.figure_files import as_written, new_figure, shortened, write_figure
+from examples.lib.figure_files import as_written, new_figure, shortened, write_figure
 from tree_fairseq.support.python_versions import import_library
 
 if TYPE_CHECKING:

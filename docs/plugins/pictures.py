@@ -156,7 +156,7 @@ def _box(x: float, y: float, colour: str):
 def tree_positions() -> str:
     """The similarity of the positions of a balanced tree of seven nodes, with a decay of 0.9: the paper's figure 4a."""
     from examples.heat_maps import draw_heat_map, figures
-    from tree_fairseq.drawing.figure_files import figure_to_svg
+    from examples.lib.figure_files import figure_to_svg
 
     heat_map = next(drawn for drawn in figures(2) if drawn.name == "figure4_p0.9")
     return figure_to_svg(draw_heat_map(heat_map), heat_map.title)
@@ -170,7 +170,7 @@ PICTURES = {
 
 
 def _figure(width: float, height: float, count: int):
-    from tree_fairseq.drawing.figure_files import new_figure
+    from examples.lib.figure_files import new_figure
 
     figure = new_figure(width, height)
     return figure, figure.subplots(1, count, squeeze=False)[0]
@@ -182,7 +182,7 @@ def _ticks(axes, columns: list[str], rows: list[str]) -> None:
 
 
 def _svg(figure) -> str:
-    from tree_fairseq.drawing.figure_files import figure_to_svg
+    from examples.lib.figure_files import figure_to_svg
 
     return figure_to_svg(figure)
 

@@ -1,6 +1,6 @@
 """Results that anyone can repeat: a file says which recipes are run, with which seeds, and what they gave here.
 
-`make results NAME=overnight_publications DATA=... OUT=...` runs ``python examples/lib/results.py overnight_publications
+`make results NAME=overnight_publications DATA=... OUT=...` runs ``python -m examples.lib.results overnight_publications
 --data ... --out ...``. It trains every system of ``examples/results/overnight_publications.json`` with every seed by a
 recipe, compares the systems, and writes the figures into the file and the pages; what is done is not done again.
 ``--pages`` only writes the tables of all files into the pages, between ``<!-- results NAME -->`` and ``<!-- end of
@@ -27,9 +27,9 @@ from statistics import fmean
 
 import numpy as np
 
-from tree_fairseq.drawing.figure_files import COLOURS, as_written, new_figure, write_figure
-from tree_fairseq.drawing.learning_curves import read_curves
-from tree_fairseq.drawing.plots import Line, Plot, draw_plots
+from examples.lib.figure_files import COLOURS, as_written, new_figure, write_figure
+from examples.lib.learning_curves import read_curves
+from examples.lib.plots import Line, Plot, draw_plots
 from tree_fairseq.errors import ScoringError
 from tree_fairseq.scoring.measures import MeanMeasure
 from tree_fairseq.scoring.outputs import read_text

@@ -7,10 +7,10 @@ import sys
 from itertools import islice
 from pathlib import Path
 
+from examples.lib.figure_files import write_figure
+from examples.lib.learning_curves import draw_curves, read_curves
 from preprocess.own_text import SPLITS
 from tree_fairseq.data_bin.kinds import export_forests
-from tree_fairseq.drawing.figure_files import write_figure
-from tree_fairseq.drawing.learning_curves import draw_curves, read_curves
 from tree_fairseq.drawing.tree_pictures import tree_to_svg
 from tree_fairseq.scoring.measures import TextMeasure, text_metric
 from tree_fairseq.scoring.outputs import detokenize, read_hypotheses, read_text

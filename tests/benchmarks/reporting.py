@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from examples.lib.figure_files import write_figure
+from examples.lib.plots import Line, Plot, draw_plots
 from tests.benchmarks.figures import Figure
 from tests.benchmarks.measuring import Timing
-from tree_fairseq.drawing.figure_files import write_figure
-from tree_fairseq.drawing.plots import Line, Plot, draw_plots
 
 
 @dataclass

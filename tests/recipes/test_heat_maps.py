@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from examples.heat_maps import attention, balanced_tree, code_of, down, draw_heat_map, figures, main, up
+from examples.lib.figure_files import figure_bytes, figure_to_svg
 from tests.drawing.pictures import pixels, size_of, texts_of
-from tree_fairseq.drawing.figure_files import figure_bytes, figure_to_svg
 from tree_fairseq.support.python_versions import zip_equal
 
 NODES = balanced_tree(3)

@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
+from examples.lib.figure_files import figure_bytes, figure_to_svg, new_figure, shortened, write_figure
+from examples.lib.plots import Line, Plot, draw_plots
 from tests.drawing.pictures import pixels, size_of, texts_of
-from tree_fairseq.drawing.figure_files import figure_bytes, figure_to_svg, new_figure, shortened, write_figure
-from tree_fairseq.drawing.plots import Line, Plot, draw_plots
 from tree_fairseq.errors import MissingLibraryError
 
 LINES = [Line("a & b", [(10, 0.7), (200, 31)]), Line("c", [(10, 2), (200, 2)], is_dashed=True)]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tree_fairseq.drawing.figure_files import COLOURS, as_written, new_figure, shortened
+from examples.lib.figure_files import COLOURS, as_written, new_figure, shortened
 from tree_fairseq.support.python_versions import import_library
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tree_fairseq.drawing.plots import Line, Plot, draw_plots
+from examples.lib.plots import Line, Plot, draw_plots
 from tree_fairseq.errors import InputError
 
 if TYPE_CHECKING:

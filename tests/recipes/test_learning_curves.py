@@ -6,9 +6,9 @@ import json
 
 import pytest
 
+from examples.lib.figure_files import figure_to_svg
+from examples.lib.learning_curves import draw_curves, read_curves
 from tests.drawing.pictures import texts_of
-from tree_fairseq.drawing.figure_files import figure_to_svg
-from tree_fairseq.drawing.learning_curves import draw_curves, read_curves
 from tree_fairseq.errors import InputError
 
 TRAIN = (
