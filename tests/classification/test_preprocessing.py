@@ -22,7 +22,7 @@ from tree_fairseq.commands import annotate, export
 from tree_fairseq.commands.check import check_folder
 from tree_fairseq.data_bin.kinds import export_forests
 from tree_fairseq.data_bin.manifest import Manifest
-from tree_fairseq.data_bin.token_files import token_words
+from tree_fairseq.data_bin.token_files import load_dictionary, token_words
 from tree_fairseq.data_bin.tree_store import TreeStore, load_label_dictionary
 from tree_fairseq.errors import (
     DataFolderError,
@@ -32,8 +32,7 @@ from tree_fairseq.errors import (
     MissingTreesError,
     UnknownClassError,
 )
-from tree_fairseq.parsing.line_parser import LineParser
-from tree_fairseq.parsing.parsers import ParserOptions
+from tree_fairseq.parsing.pieces import load_subword_model
 from tree_fairseq.trees.bracket import read_forest, read_tree, write_forest
 from tree_fairseq.trees.spans import decode
 from tree_fairseq.trees.tree import Tree
@@ -227,7 +226,7 @@ def test_numbers_of_children_decide_whether_new_text_is_binarised(tmp_path):
 
 
 def test_words_are_split_and_put_together_again(trees, codes, tmp_path):
-    data = from_trees(trees, tmp_path / "bin", "--tree-subword-model", codes)
+    data = from_trees(trees, tmp_path / "bin", "--bpe-codes", codes)
     has_class = ClassNodes(load_label_dictionary(data / "dict.label.text.txt"))
     for split in SPLITS:
         lines = read_lines(trees / f"{split}.trees")
@@ -235,22 +234,16 @@ def test_words_are_split_and_put_together_again(trees, codes, tmp_path):
         assert [len(has_class(store[line])) for line in range(len(store))] == [
             len(labels_in_preorder(line)) for line in lines
         ]
-        pieces = write_lines(
-            tmp_path / "pieces",
-            [
-                " ".join(leaf for tree in line.forest for leaf in tree.leaves())
-                for line in LineParser(ParserOptions("brackets", subword_model=str(codes))).parse_lines(lines)
-            ],
-        )
-        assert "@@" in pieces.read_text(encoding="utf-8")
-        assert written_back(data, split, tmp_path, "--examples", "--words-from", pieces) == lines
+    words = token_words(data / "train.text-class.text", load_dictionary(data, "text"))
+    assert any(word.endswith("@@") for line in words for word in line)
+    assert written_back(data, "train", tmp_path, "--examples") == read_lines(trees / "train.trees")
     assert check_folder(data) == []
 
 
 def test_symbols_for_pieces_are_known_when_no_training_word_was_split(codes, tmp_path):
     write_lines(tmp_path / "train.trees", ["(1 (0 a) (1 a))"])
     write_lines(tmp_path / "test.trees", ["(1 (0 a) (1 zebra))"])
-    data = from_trees(tmp_path, tmp_path / "bin", "--tree-subword-model", codes, splits=("train", "test"))
+    data = from_trees(tmp_path, tmp_path / "bin", "--bpe-codes", codes, splits=("train", "test"))
     assert Manifest.load(data).split("text", "test").unknown_labels == 0 and check_folder(data) == []
 
 
@@ -294,13 +287,15 @@ def test_the_stanford_sentiment_treebank(tmp_path):
 def test_new_lines_become_what_the_folder_holds(trees, rows, codes, tmp_path):
     """The road of fairseq-interactive and the hub, from the manifest alone, gives the forests of preprocessing."""
     folders = {
-        "rows": from_rows(rows, tmp_path / "rows", "--tree-subword-model", codes, parser="toy"),
-        "constant": from_trees(trees, tmp_path / "constant", "--tree-subword-model", codes),
+        "rows": from_rows(rows, tmp_path / "rows", "--bpe-codes", codes, parser="toy"),
+        "constant": from_trees(trees, tmp_path / "constant", "--bpe-codes", codes),
     }
     for name, data in folders.items():
         manifest = Manifest.load(data)
         source = read_lines(rows / "test.tsv" if name == "rows" else trees / "test.trees")
         lines = [line.split("\t")[0] for line in source]
+        if name == "rows":  # as the task splits them
+            lines = list(map(load_subword_model(str(codes)).split_line, lines))
         reader = LineTrees(manifest.section(ClassificationRecord), manifest.side("text").options)
         # Words that the dictionary lacks are <unk> in the folder; shapes and labels are all there.
         assert [relabelled_leaves(decode(tree)) for tree in reader.read(lines)] == [

@@ -15,7 +15,6 @@ from tests.data_bin.corpora import write_lines
 from tree_fairseq.classification.folder import export_sentences
 from tree_fairseq.classification.sentence_task import TreeSentenceClassificationConfig, TreeSentenceClassificationTask
 from tree_fairseq.commands.check import check_folder
-from tree_fairseq.data_bin.kinds import ExportRequest
 from tree_fairseq.errors import (
     ClassError,
     CorruptFileError,
@@ -123,7 +122,7 @@ def test_new_lines_are_read_as_those_of_the_folder(folders, kind):
 def test_a_folder_is_whole_and_can_be_written_back(folders, kind):
     text, data = folders[kind]
     assert check_folder(data) == []
-    assert list(export_sentences(ExportRequest(data, "train"))) == lines_of(text / "train.tsv")
+    assert list(export_sentences(data, "train")) == lines_of(text / "train.tsv")
 
 
 @pytest.mark.parametrize("kind", KINDS)

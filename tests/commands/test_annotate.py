@@ -6,11 +6,18 @@ import json
 
 import pytest
 
-from tests.data_bin.corpora import folder_bytes, prefixes, read_lines, run_preprocess, write_corpus, write_lines
+from tests.data_bin.corpora import (
+    folder_bytes,
+    forests_with_words,
+    prefixes,
+    read_lines,
+    run_preprocess,
+    write_corpus,
+    write_lines,
+)
 from tests.parsing.fake_parsers import LOG_VARIABLE, noted
 from tree_fairseq.commands.annotate import main
 from tree_fairseq.commands.check import check_folder
-from tree_fairseq.data_bin.kinds import export_forests
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.trees.tree import forest_leaves
 
@@ -60,7 +67,7 @@ def test_words_come_from_the_token_files_or_from_the_text(corpus, tmp_path, monk
     parsed = {word for sentence in noted(tmp_path / "log") for word in sentence.split()}
     assert rare and {"&apos;s", "un@@"}.isdisjoint(parsed) and "<unk>" in parsed
     assert parsed & rare
-    forests = list(export_forests(tmp_path / "bin", "en", "valid", corpus / "leaves/valid.en"))
+    forests = list(forests_with_words(tmp_path / "bin", "en", "valid", corpus / "leaves/valid.en"))
     assert [" ".join(forest_leaves(forest)) for forest in forests] == read_lines(corpus / "leaves/valid.en")
 
 

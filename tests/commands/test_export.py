@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.data_bin.corpora import prefixes, read_lines, run_preprocess, write_corpus, write_lines
+from tests.data_bin.corpora import prefixes, read_lines, run_preprocess, write_corpus
 from tests.fork_server import programs
 from tree_fairseq.commands.export import main
 from tree_fairseq.data_bin.kinds import export_forests
-from tree_fairseq.errors import CorruptFileError, InputError, LineCountError
+from tree_fairseq.errors import CorruptFileError
 from tree_fairseq.trees.bracket import read_forest, write_forest
 from tree_fairseq.trees.tree import forest_leaves
 
@@ -52,21 +52,6 @@ def test_words_are_exact_but_for_unknown_ones(exported, split):
     assert [write_forest(forest) for forest in export_forests(folder, "de", split)] == read_lines(
         corpus / f"trees/{split}.de"
     )
-
-
-def test_words_can_be_restored(exported):
-    corpus, folder = exported
-    forests = export_forests(folder, "en", "valid", words_from=corpus / "leaves/valid.en")
-    assert [write_forest(forest) for forest in forests] == read_lines(corpus / "trees/valid.en")
-
-
-def test_words_of_another_text_are_refused(exported, tmp_path):
-    corpus, folder = exported
-    lines = read_lines(corpus / "leaves/valid.en")
-    with pytest.raises(LineCountError):
-        export_forests(folder, "en", "valid", write_lines(tmp_path / "short", lines[:-1]))
-    with pytest.raises(InputError, match="other:1: the words are not those"):
-        export_forests(folder, "en", "valid", write_lines(tmp_path / "other", ["( ( ( (", *lines[1:]]))
 
 
 def test_the_command(exported, tmp_path, capsys, caplog):

@@ -86,13 +86,9 @@ def test_formats_and_their_options(capsys):
     assert run(capsys, *text, "--spans") == "(X[0:3] (X[0:2] (X[0:1] a) (X[1:2] b)) (X[2:3] c))\n"
 
 
-def test_subwords_are_leaves_under_their_word(tmp_path, capsys):
+def test_subwords_are_leaves_under_their_word(capsys):
     assert run(capsys, *RIGHT, "--text", "un@@ able man") == "(X (X (X_sub un@@) (X_sub able)) (X man))\n"
     assert run(capsys, *RIGHT, "--text", "un@@ able", "--tree-subwords", "none") == "(X (X un@@) (X able))\n"
-    codes = tmp_path / "codes"
-    codes.write_text("#version: 0.2\na b</w>\n")
-    model = ("--tree-subword-model", str(codes), "--text", "ab cab")
-    assert run(capsys, *RIGHT, *model) == "(X (X ab) (X (X_sub c@@) (X_sub ab)))\n"
 
 
 def test_files_of_other_programs_are_read(tmp_path, capsys):

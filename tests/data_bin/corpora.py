@@ -12,6 +12,7 @@ from fairseq import options
 from fairseq_cli import preprocess
 
 import tree_fairseq  # noqa: F401  (importing it is what changes the command)
+from tree_fairseq.data_bin.kinds import export_forests
 from tree_fairseq.trees.bracket import write_forest
 from tree_fairseq.trees.tree import Forest, Tree, forest_leaves
 
@@ -147,3 +148,12 @@ def in_child(action: Callable[[], None], prepare: Callable[[], None] = lambda: N
         assert os.WTERMSIG(status) == signal.SIGKILL, status
         return "killed"
     return message or os.waitstatus_to_exitcode(status)
+
+
+def forests_with_words(folder: Path, lang: str, split: str, text: Path) -> list[Forest]:
+    """The exported trees of a split, with the words of its text in place of ``<unk>``."""
+    found = []
+    for forest, line in zip(export_forests(folder, lang, split), read_lines(text)):
+        words = iter(line.split())
+        found.append(tuple(tree.map_leaves([next(words) for _ in tree.leaves()]) for tree in forest))
+    return found

@@ -173,7 +173,7 @@ def test_trees_that_are_added_later_bring_their_model(text, tmp_path):
         (trees / f"{split}.en").write_text("".join(f"{line}\n" for line in brackets), encoding="utf-8")
     codes = shutil.copy(folder / "subwords.codes", tmp_path / "codes")
     prefixes = [str(word) for split in SIZES for word in (f"--{split}pref", trees / split)]
-    flags = ["--tree-parser", "brackets", "--tree-subword-model", str(codes)]
+    flags = ["--tree-parser", "brackets", "--bpe-codes", str(codes)]
     assert annotate.main([str(folder), *flags, *prefixes]) == 0
     assert check_folder(folder) == []
     Path(codes).unlink()

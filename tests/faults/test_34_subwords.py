@@ -96,8 +96,6 @@ def test_a_folder_is_not_extended_with_another_model(folder, tmp_path):
         (("--apply-tokenizer",), "Give --tokenizer, such as moses"),
         ((*LEARN, "--tree-parser", "brackets"), "--learn-subwords reads lines of words"),
         ((*LEARN, "--tree-parser", "stanza", "--tree-tokenize", "stanza"), "--learn-subwords reads lines of words"),
-        (("--bpe-codes", "CODES", "--tree-parser", "brackets", "--tree-subword-model", "CODES"), "give one of them"),
-        (("--bpe-codes", "CODES", "--tree-parser", "balanced", "--tree-subword-model", "CODES"), "leave it out"),
         ((*LEARN, "--alignfile", "ALIGN"), "counts the tokens of the text as it is"),
         (("--sentencepiece-model", "CODES.model"), "cannot be read as a sentencepiece model"),
         (("--learn-subwords", 9, "--bpe", "sentencepiece"), "9 subwords cannot be learned from this text"),
@@ -137,7 +135,7 @@ def test_a_folder_of_before_names_the_model_that_is_gone(tmp_path):
     for lang in ("en", "de"):
         write_lines(tmp_path / f"train.{lang}", trees if lang == "en" else ["der Leuchtturm"] * 2)
     codes = write_lines(tmp_path / "codes", ["#version: 0.2", "t h"])
-    flags = ("--task", "tree_translation", "--tree-parser", "brackets", "--tree-subword-model", codes)
+    flags = ("--task", "tree_translation", "--tree-parser", "brackets", "--bpe-codes", f"{codes},")
     preprocess(tmp_path, tmp_path / "bin", *flags, splits=("train",))
     path = tmp_path / "bin" / "tree.json"
     manifest = json.loads(path.read_text(encoding="utf-8"))

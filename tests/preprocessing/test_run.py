@@ -15,7 +15,15 @@ from fairseq.data import Dictionary
 from fairseq_cli import preprocess
 
 import tree_fairseq
-from tests.data_bin.corpora import folder_bytes, prefixes, read_lines, run_preprocess, write_corpus, write_lines
+from tests.data_bin.corpora import (
+    folder_bytes,
+    forests_with_words,
+    prefixes,
+    read_lines,
+    run_preprocess,
+    write_corpus,
+    write_lines,
+)
 from tests.end_to_end.commands import run_in_process
 from tests.fork_server import programs
 from tests.parsing.fake_parsers import LOADS_VARIABLE, LOG_VARIABLE, noted
@@ -113,7 +121,9 @@ def test_token_files_are_those_of_stock_fairseq(corpus, tmp_path, flags):
     written = [] if "--dict-only" in flags else list(SPLITS)
     assert list(Manifest.load(ours).side("en").splits) == written
     for split in written:
-        exported = [write_forest(forest) for forest in export_forests(ours, "en", split, corpus / f"leaves/{split}.en")]
+        exported = [
+            write_forest(forest) for forest in forests_with_words(ours, "en", split, corpus / f"leaves/{split}.en")
+        ]
         assert exported == read_lines(corpus / f"trees/{split}.en")
 
 
@@ -137,7 +147,7 @@ def test_trees_of_either_side_or_both(corpus, tmp_path, sides):
     assert check_folder(ours) == []
     for lang in manifest.sides:
         exported = [
-            write_forest(forest) for forest in export_forests(ours, lang, "valid", corpus / f"leaves/valid.{lang}")
+            write_forest(forest) for forest in forests_with_words(ours, lang, "valid", corpus / f"leaves/valid.{lang}")
         ]
         assert exported == read_lines(corpus / f"trees/valid.{lang}")
 
@@ -310,7 +320,7 @@ def test_plain_text_is_parsed_and_parses_are_kept(corpus, tmp_path, monkeypatch)
     parsed = noted(log)
     assert parsed and len(parsed) == len(set(parsed))
     assert check_folder(tmp_path / "one") == []
-    forests = [*export_forests(tmp_path / "one", "en", "train", corpus / "leaves/train.en")]
+    forests = [*forests_with_words(tmp_path / "one", "en", "train", corpus / "leaves/train.en")]
     assert [" ".join(forest_leaves(forest)) for forest in forests] == read_lines(corpus / "leaves/train.en")
     labels = Dictionary.load(str(tmp_path / "one/dict.label.en.txt"))
     assert {"S", "NP", "VP", "T9", "FRAG", "XX", "T9_sub"} <= set(labels.symbols)
@@ -329,7 +339,7 @@ def test_a_stopped_command_parses_what_is_missing_in_any_order(tmp_path, monkeyp
     run_preprocess(*command, "--destdir", tmp_path / "unbroken")
     failed = Manifest.load(tmp_path / "unbroken").split("en", "train").failed
     assert failed == [number + 1 for number in range(0, 40, 7)]
-    forests = export_forests(tmp_path / "unbroken", "en", "train", tmp_path / "train.en")
+    forests = forests_with_words(tmp_path / "unbroken", "en", "train", tmp_path / "train.en")
     assert [" ".join(tree.leaves()) for (tree,) in forests] == lines
 
     monkeypatch.setenv(LOG_VARIABLE, str(tmp_path / "parsed.log"))

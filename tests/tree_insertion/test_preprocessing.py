@@ -13,7 +13,6 @@ from tests.end_to_end.commands import run
 from tests.end_to_end.tiny_programs import write_corpus
 from tree_fairseq.commands import export
 from tree_fairseq.commands.check import check_folder
-from tree_fairseq.data_bin.kinds import ExportRequest
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.token_files import load_dictionary, token_words
 from tree_fairseq.errors import DataFolderError, DictionaryMismatchError, DiskFullError, InputError
@@ -159,7 +158,7 @@ def test_sources_may_have_trees(corpus, tmp_path):
     assert manifest.sides["nl"].identity and (data / "train.nl-lf.nl.tree.bin").exists()
     assert check_folder(data) == []
     for side, expected in (("source", None), ("target", corpus / "train.lf")):
-        lines = list(export.find_export(data, side)(ExportRequest(data, "train")))
+        lines = list(export.find_export(data, side)(data, "train"))
         assert expected is None or lines == expected.read_text(encoding="utf-8").splitlines()
     with pytest.raises(InputError, match="both sides"):
         export.find_export(data)

@@ -20,7 +20,7 @@ import numpy as np
 from fairseq.data import Dictionary, data_utils
 from torch import Tensor
 
-from tree_fairseq.data_bin.kinds import DataKind, Export, ExportRequest, export_forests, register_kind
+from tree_fairseq.data_bin.kinds import DataKind, Export, export_forests, register_kind
 from tree_fairseq.data_bin.manifest import Manifest, Section, register_section
 from tree_fairseq.data_bin.records import SideRecord
 from tree_fairseq.data_bin.token_files import (
@@ -318,10 +318,9 @@ def open_split(
     return ExampleFiles(tokens, np.concatenate(sizes).astype(np.int64), targets, trees, parts)
 
 
-def export_examples(request: ExportRequest) -> Iterator[str]:
+def export_examples(folder: Path, split: str) -> Iterator[str]:
     """Writes the examples of a split: lines of a text, a tab and its class; or trees whose labels are classes."""
-    folder, split, words_from = request
-    forests = export_forests(folder, TEXT, split, words_from)
+    forests = export_forests(folder, TEXT, split)
     manifest = Manifest.load(folder)
     record = manifest.verify_section(ClassificationRecord, folder, [split])
     dictionary = load_dictionary(folder, CLASS)
@@ -342,9 +341,8 @@ def export_examples(request: ExportRequest) -> Iterator[str]:
         yield write_forest(decode(TreeSpans(words.leaves, classes, words.spans)))
 
 
-def export_sentences(request: ExportRequest) -> Iterator[str]:
+def export_sentences(folder: Path, split: str) -> Iterator[str]:
     """Writes the sentences, or pairs, of a split and their classes or numbers; unknown words are ``<unk>``."""
-    folder, split, _ = request
     record = Manifest.load(folder).verify_section(ClassificationRecord, folder, [split])
     texts = token_words(folder / token_prefix(split, TEXT, CLASS, TEXT), load_dictionary(folder, TEXT))
     classes = token_words(folder / record.splits[split].prefix, load_dictionary(folder, CLASS))

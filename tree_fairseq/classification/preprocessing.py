@@ -168,7 +168,7 @@ def _make_plan(args: Namespace) -> tuple[PreprocessPlan, ParserOptions | None]:
             [text] = tree_sides_of(args, TEXT, CLASS)
             # The words of trees are whole; so are those of new text until its tree is made.
             text_options = text.options.replace(subwords="none", subword_model=None)
-        model = model_within_trees(text_requests(args, texts).get("source")) or args.tree_subword_model
+        model = model_within_trees(text_requests(args, texts).get("source"))
         brackets = ParserOptions("brackets", lang=args.tree_lang, subword_model=model)
         plan = dataclasses.replace(
             plan,

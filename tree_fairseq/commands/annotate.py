@@ -42,7 +42,7 @@ from tree_fairseq.preprocessing.run import (
     encode_side,
     with_defaults,
 )
-from tree_fairseq.preprocessing.text_files import TextPlan
+from tree_fairseq.preprocessing.text_files import TEXT_FLAGS, TextPlan
 from tree_fairseq.preprocessing.tree_files import TreeSide, make_label_dictionary, start_sides, write_side
 from tree_fairseq.support.options import command
 from tree_fairseq.trees.text import TextInput, inspect_text
@@ -215,6 +215,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     text = "the same for a split of any name, such as train1; may be repeated"
     add("--split", metavar="NAME=FP", action="append", default=[], help=text)
     add("--workers", metavar="N", default=1, type=int, help="number of parallel workers (default: %(default)s)")
+    for flag in ("--bpe-codes", "--sentencepiece-model"):
+        add(flag, **TEXT_FLAGS[flag])
     add_tree_arguments(parser)
     args = parser.parse_args(arguments)
     if args.tree_parser is None:

@@ -15,13 +15,10 @@ from tree_fairseq.support.files import file_sha256
 from tree_fairseq.support.progress import with_progress
 
 
-def check_folder(folder: str | os.PathLike, quick: bool = False) -> list[str]:
+def check_folder(folder: str | os.PathLike) -> list[str]:
     """Compares all files of a folder with what was written, and returns what is wrong, one sentence each.
 
-    ``quick`` reads no token files or tree files.
-
-    Raises:
-        DataFolderError: there are no trees or the manifest cannot be read.
+    Raises DataFolderError if there are no trees or the manifest cannot be read.
     """
     tree_fairseq.register()
     folder = Path(folder)
@@ -32,11 +29,11 @@ def check_folder(folder: str | os.PathLike, quick: bool = False) -> list[str]:
         problems += [f"{staging} is there: a command that builds this folder is running or was stopped; give it again"]
     problems += [f"{MANIFEST_NAME} has a section that this version does not know: {name}" for name in manifest.unread]
     for name, record in with_progress(manifest.files.items(), "check", unit="files"):
-        problems += _file_problems(folder / name, record, quick)
+        problems += _file_problems(folder / name, record)
     return problems
 
 
-def _file_problems(path: Path, record: FileRecord, quick: bool) -> list[str]:
+def _file_problems(path: Path, record: FileRecord) -> list[str]:
     try:
         if path.name.startswith("dict."):
             record.verify_content(path)
@@ -44,7 +41,7 @@ def _file_problems(path: Path, record: FileRecord, quick: bool) -> list[str]:
         record.verify_size(path)
     except TreeFairseqError as error:
         return [str(error)]
-    if quick or file_sha256(path) == record.sha256:
+    if file_sha256(path) == record.sha256:
         return []
     return [f"{path} has the right size but another content than was written: it was damaged or replaced"]
 
@@ -55,11 +52,9 @@ def main(arguments: list[str] | None = None) -> int:
         prog="tree-fairseq check", description="Verifies a folder with trees and names what is wrong."
     )
     parser.add_argument("folder", help="the folder that fairseq-preprocess wrote")
-    quick = "only sizes of files and hashes of dictionaries, as at every start"
-    parser.add_argument("--quick", action="store_true", help=quick)
     args = parser.parse_args(arguments)
     try:
-        problems = check_folder(args.folder, quick=args.quick)
+        problems = check_folder(args.folder)
     except TreeFairseqError as error:
         problems = [str(error)]
     sys.stdout.writelines(f"{line}\n" for line in problems or [f"{args.folder}: all is well"])

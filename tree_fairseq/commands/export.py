@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import tree_fairseq
-from tree_fairseq.data_bin.kinds import Export, ExportRequest, registered_kinds
+from tree_fairseq.data_bin.kinds import Export, registered_kinds
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.errors import InputError, MissingTreesError
 from tree_fairseq.support.files import atomic_file
@@ -61,12 +61,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add("--split", default="train", help="train, valid, valid1, ... (default: %(default)s)")
     add("--side", choices=("source", "target"), help="needed where both sides have trees")
     add("--output", default="-", metavar="FILE", help="default: standard output")
-    add("--words-from", metavar="FILE", help="the tokenised text of the split, to have its words in place of <unk>")
     examples = "of a folder for classification: text<TAB>class, or trees whose labels are classes; "
     add("--examples", action="store_true", help=examples + "without it, the trees as a model reads them")
     args = parser.parse_args(arguments)
     export, split = find_export(args.folder, args.side, args.examples), args.split
-    lines = export(ExportRequest(Path(args.folder), split, args.words_from))
+    lines = export(Path(args.folder), split)
     output = contextlib.nullcontext(sys.stdout) if args.output == "-" else atomic_file(args.output, sync=False)
     with output as file:
         for line in with_progress(lines, f"export {split}", _lines_of(args.folder, split), "lines"):

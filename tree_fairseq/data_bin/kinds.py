@@ -10,26 +10,17 @@ import functools
 import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple, Optional
+from typing import NamedTuple
 
 from tree_fairseq.data_bin.manifest import Manifest
-from tree_fairseq.data_bin.token_files import load_dictionary, require_equal_lengths, require_same_tokens, token_words
+from tree_fairseq.data_bin.token_files import load_dictionary, require_equal_lengths, token_words
 from tree_fairseq.data_bin.tree_store import TreeStore, load_label_dictionary
 from tree_fairseq.trees.bracket import write_forest
 from tree_fairseq.trees.notations import notation_named
-from tree_fairseq.trees.text import read_lines, tokens
 from tree_fairseq.trees.tree import Forest
 
-
-class ExportRequest(NamedTuple):
-    """A split that is written back as text."""
-
-    folder: Path
-    split: str
-    words_from: Optional[str] = None  # the text of the split, whose words take the place of ``<unk>``
-
-
-Export = Callable[[ExportRequest], Iterable[str]]
+Export = Callable[[Path, str], Iterable[str]]
+"""Writes a split of a folder back as lines of text."""
 
 
 class DataKind(NamedTuple):
@@ -60,13 +51,10 @@ def registered_kinds() -> list[DataKind]:
     return list(_KINDS.values())
 
 
-def export_forests(
-    folder: str | os.PathLike, lang: str, split: str, words_from: str | os.PathLike | None = None
-) -> Iterator[Forest]:
+def export_forests(folder: str | os.PathLike, lang: str, split: str) -> Iterator[Forest]:
     """Reads the constituency trees of a split; words and labels that the dictionaries lack are ``<unk>``.
 
-    ``words_from`` is the text of the split, whose words are taken instead. Raises DataFolderError if there are no trees
-    or a file is damaged, and InputError if the text is not that of the split.
+    Raises DataFolderError if there are no trees or a file is damaged.
     """
     folder = Path(folder)
     manifest = Manifest.load(folder)
@@ -76,27 +64,20 @@ def export_forests(
     dictionary = load_dictionary(folder, lang)
     trees = TreeStore(f"{prefix}.tree")
     require_equal_lengths(trees, prefix)
-    if words_from is None:
-        words: Iterable[list[str]] = token_words(prefix, dictionary)
-    else:
-        require_same_tokens(words_from, prefix, dictionary)
-        words = map(tokens, read_lines(words_from))
-
-    return (trees[index].forest(labels, leaves) for index, leaves in enumerate(words))
+    return (trees[index].forest(labels, leaves) for index, leaves in enumerate(token_words(prefix, dictionary)))
 
 
-def _export_brackets(lang: str, request: ExportRequest) -> Iterable[str]:
-    return map(write_forest, export_forests(request.folder, lang, request.split, request.words_from))
+def _export_brackets(lang: str, folder: Path, split: str) -> Iterable[str]:
+    return map(write_forest, export_forests(folder, lang, split))
 
 
-def _export_symbols(lang: str, request: ExportRequest) -> Iterator[str]:
+def _export_symbols(lang: str, folder: Path, split: str) -> Iterator[str]:
     """Writes the symbol trees of a split in their notation; symbols that the dictionary lacks are ``<unk>``."""
-    folder = request.folder
     manifest = Manifest.load(folder)
-    manifest.verify_quickly(folder, lang, [request.split])
+    manifest.verify_quickly(folder, lang, [split])
     side = manifest.symbols[lang]
     notation = notation_named(side.notation)
-    prefix = folder / manifest.split(lang, request.split).prefix
+    prefix = folder / manifest.split(lang, split).prefix
     for symbols in token_words(prefix, load_dictionary(folder, lang)):
         yield notation.write(side.encoding.decode(symbols))
 

@@ -71,7 +71,7 @@ def _flag(flag: str, default: Any, help: str, **argument: Any) -> Any:
 
 @dataclass(frozen=True)
 class ParserOptions:
-    """All that decides which trees a text gets, and how the parser is run. Each option has a flag, which explains it.
+    """All that decides which trees a text gets, and how the parser is run. Options have flags, which explain them.
 
     ``name`` is a registered parser or ``MODULE:PARSER``, or ``brackets`` if the text consists of trees already.
     ``max_parse_failures`` is a count (an int) or a share below one (a float); one sentence may always fail then.
@@ -114,13 +114,8 @@ class ParserOptions:
         "auto looks at the marks of each line",
         choices=("auto", "none", "bpe", "sentencepiece"),
     )
-    subword_model: str | None = _flag(
-        "--tree-subword-model",
-        None,
-        "splits words that are not split yet, also in ready-made trees: codes of subword-nmt, or "
-        "*.model of SentencePiece",
-        metavar="FILE",
-    )
+    # The file of a model that splits words that are not split yet, also in ready-made trees.
+    subword_model: str | None = None
     corenlp_url: str = _flag(
         "--corenlp-url", "http://localhost:9000", "where --tree-parser corenlp finds a running server", metavar="URL"
     )
@@ -159,7 +154,7 @@ class ParserOptions:
             object.__setattr__(self, "tokenize", "stanza")
         if self.on_parse_error is None:
             object.__setattr__(self, "on_parse_error", "stop" if self.name == "brackets" else "flat")
-        for option in dataclasses.fields(self):
+        for option in _flagged():
             value, choices = getattr(self, option.name), option.metadata["argument"].get("choices")
             if choices and value not in choices:
                 raise ValueError(f"{option.name} is one of {', '.join(choices)}, not {value!r}")
@@ -186,6 +181,11 @@ class ParserOptions:
     def replace(self, **changes: Any) -> ParserOptions:
         """Returns a copy with other values."""
         return dataclasses.replace(self, **changes)
+
+
+def _flagged() -> list[dataclasses.Field]:
+    """The options that have a flag."""
+    return [option for option in dataclasses.fields(ParserOptions) if option.metadata]
 
 
 class ConstituencyParser(Protocol):
@@ -334,7 +334,7 @@ def add_parser_arguments(
 ) -> None:
     """Adds the flags; without ``default_lang``, the names of the files give the language."""
     parsers = f": {', '.join(parser_names())}, or MODULE:PARSER for a parser of your own"
-    for option in dataclasses.fields(ParserOptions):
+    for option in _flagged():
         flag, text = option.metadata["flag"], option.metadata["help"]
         if isinstance(option.default, bool):
             group.add_argument(flag, action="store_true", help=text)
@@ -351,7 +351,7 @@ def add_parser_arguments(
 def options_from_arguments(arguments: argparse.Namespace) -> ParserOptions:
     """Returns the options that were given on a command line; raises ValueError for one that is out of range."""
     values = {}
-    for option in dataclasses.fields(ParserOptions):
+    for option in _flagged():
         value = getattr(arguments, option.metadata["flag"][2:].replace("-", "_"))
         # A switch turns its option into the opposite.
         values[option.name] = value != option.default if isinstance(option.default, bool) else value

@@ -32,7 +32,7 @@ Inputs = dict[tuple[str, str], TextInput]
 """Text files by split and language."""
 StockMain = Callable[[Namespace], None]
 """fairseq's own ``main``."""
-PER_SIDE = ("tree_parser", "tree_lang", "parser_dir", "parser_package", "tree_subword_model")
+PER_SIDE = ("tree_parser", "tree_lang", "parser_dir", "parser_package")
 """Arguments that may have two values, separated by a comma, if both sides get trees."""
 _SHOWN = "(default: %(default)s)"
 TREE_SIDES = {
@@ -189,27 +189,21 @@ def tree_sides_of(args: Namespace, source_lang: str, target_lang: str | None) ->
         lang = languages[name]
         own = {field: _value_of_side(args, field, number, len(names)) for field in PER_SIDE}
         own["tree_lang"] = own["tree_lang"] or lang
-        own.update(_subword_options(args, own, requests.get(name)))
-        sides.append(TreeSide(name, lang, options_from_arguments(Namespace(**{**vars(args), **own}))))
+        options = options_from_arguments(Namespace(**{**vars(args), **own}))
+        sides.append(TreeSide(name, lang, _with_subwords(options, requests.get(name))))
     return tuple(sides)
 
 
-def _subword_options(args: Namespace, own: dict[str, Any], request: SideRequest | None) -> dict[str, Any]:
-    """The parser's options about subwords, for a side whose text is prepared as requested.
+def _with_subwords(options: ParserOptions, request: SideRequest | None) -> ParserOptions:
+    """Returns the options of the parser for a side whose text is prepared as requested.
 
     The text is split before it is parsed, unless its words are known only afterwards.
     """
     if request is None or (request.kind is None and not request.is_raw):
-        return {}
-    finds_words = own["tree_parser"] == "brackets" or args.tree_tokenize == "stanza"
-    if finds_words and (request.kind in (None, BPE) or own["tree_parser"] == "brackets"):
-        model = model_within_trees(request)
-        if own["tree_subword_model"] is not None and model is not None:
-            raise InputError("--tree-subword-model and another flag both name a subword model; give one of them")
-        return {"tree_subword_model": model or own["tree_subword_model"]}
-    if own["tree_subword_model"] is not None:
-        raise InputError("--tree-subword-model is for text that has no other subword model; leave it out")
-    return {} if request.kind is None else {"tree_subwords": request.kind}
+        return options
+    if options.name == "brackets" or (options.tokenize == "stanza" and request.kind in (None, BPE)):
+        return options.replace(subword_model=model_within_trees(request))
+    return options if request.kind is None else options.replace(subwords=request.kind)
 
 
 def _value_of_side(args: Namespace, name: str, number: int, sides: int) -> Any:

@@ -56,7 +56,6 @@ TEXT_FLAGS: Flags = {
         "help": "learn a subword model from the training text, and use it like a given one: N merges with --bpe "
         "subword_nmt, which is the default, or a vocabulary of N pieces with --bpe sentencepiece",
     },
-    "--separate-subwords": {"action": "store_true", "help": "learn a model for each side instead of one for both"},
     "--apply-tokenizer": {
         "action": "store_true",
         "help": "the text is raw: tokenise it with --tokenizer first. Otherwise --tokenizer names the tokeniser that "
@@ -190,14 +189,12 @@ class TextPlan:
     Attributes:
         requests: by language
         within_trees: languages whose words are split when their trees are read
-        is_separate: whether each language gets a learned model of its own
         separator: a word between the sentences of a line, which is neither tokenised nor split
         aligned: the flag that gives alignments of tokens, if there are any
     """
 
     requests: Mapping[str, SideRequest]
     within_trees: frozenset[str] = frozenset()
-    is_separate: bool = False
     separator: Optional[str] = None
     aligned: Optional[str] = None
 
@@ -211,7 +208,7 @@ class TextPlan:
         for lang, model in within.items():
             requests.setdefault(lang, SideRequest(lang, kind_of_model(model), model))
         aligned = "--align-suffix" if args.align_suffix else "--alignfile" if args.alignfile else None
-        return cls(requests, frozenset(within), args.separate_subwords, aligned=aligned)
+        return cls(requests, frozenset(within), aligned=aligned)
 
     def command(self) -> dict[str, Any]:
         """Returns all that decides how text is prepared, for JSON."""
@@ -229,7 +226,7 @@ class TextPlan:
 
     def _model_key(self, request: SideRequest) -> Any:
         if request.must_learn:
-            return (request.kind, request.lang if self.is_separate else None)
+            return request.kind
         return None if request.file is None else os.path.realpath(request.file)
 
     def begin(self, manifest: Manifest, splits: Sequence[str]) -> None:

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from tree_fairseq.data_bin.kinds import DataKind, Export, ExportRequest, register_kind
+from tree_fairseq.data_bin.kinds import DataKind, Export, register_kind
 from tree_fairseq.data_bin.manifest import Manifest, Section, register_section
 from tree_fairseq.data_bin.token_files import load_dictionary, token_lengths, token_words
 from tree_fairseq.errors import CorruptFileError
@@ -101,12 +101,11 @@ class InsertionRecord(Section):
         return [f"dict.{lang}.txt" for lang in (source_lang, self.lang)]
 
 
-def export_insertion_trees(request: ExportRequest) -> Iterator[str]:
+def export_insertion_trees(folder: Path, split: str) -> Iterator[str]:
     """Writes the targets of a split in their notation, line by line; labels that the dictionary lacks are ``<unk>``."""
-    folder = request.folder
-    record = Manifest.load(folder).verify_section(InsertionRecord, folder, [request.split])
+    record = Manifest.load(folder).verify_section(InsertionRecord, folder, [split])
     notation = notation_named(record.notation)
-    prefix = folder / record.splits[request.split].prefix
+    prefix = folder / record.splits[split].prefix
     stored = open_store(prefix, record.trajectory_count)
     for index, words in enumerate(token_words(prefix, load_dictionary(folder, record.lang))):
         yield notation.write(tree_of_words(words, stored[index].parents[1:] - 1))
