@@ -65,7 +65,7 @@ def test_training_stops_before_its_first_update_or_skips(folder, tmp_path):
         8, "--cpu", "--batch-size", 2, "--max-epoch", 1, "--optimizer", "adam", "--save-dir", tmp_path,
         "--criterion", "label_smoothed_cross_entropy",
     )  # fmt: skip
-    with pytest.raises(Exception, match=r"sample #3 is invalid \(=\(3, 11\)\) since max_positions=\(1024, 8\), skip"):
+    with pytest.raises(Exception, match=r"sample #3 is invalid .* since max_positions=\(1024, 8\), skip"):
         run(*command)
     assert not list(tmp_path.glob("*.pt"))
     log = run(*command, "--skip-invalid-size-inputs-valid-test")
