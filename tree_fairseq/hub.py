@@ -45,7 +45,7 @@ DEMO = Path(__file__).parent / "explorer/demo"
 
 _TREE_DICTIONARIES = (SymbolDictionary, InsertionDictionary)
 _PATHS = (
-    "user_dir parser_dir replace_unk bpe_codes sentencepiece_model bpe_merges bpe_vocab pieces_of insertion_trace "
+    "user_dir parser_dir replace_unk bpe_codes sentencepiece_model bpe_merges bpe_vocab pieces_of "
     "rerank_path rerank_weight"  # the weight of a model that has no path would be an error
 ).split()
 _CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt", "model.safetensors", "model.pt")

@@ -46,22 +46,26 @@ def classes() -> str:
 
 
 def insertion() -> str:
-    """All steps in which the exact oracle builds a logical form of Overnight."""
-    from tree_fairseq.drawing.insertion_steps import InsertionStep, trace_to_svg
+    """A logical form of Overnight, with the steps in which the exact oracle inserts its nodes."""
+    from tree_fairseq.drawing.tree_pictures import tree_to_svg
     from tree_fairseq.tree_insertion.oracles import ExactOracle, trajectories
     from tree_fairseq.tree_insertion.target import TargetTree
     from tree_fairseq.trees.notations import notation_named
+    from tree_fairseq.trees.symbols import tree_of_parents
 
     target = TargetTree.of(notation_named("bracket").read(FORM))
     (trajectory,) = trajectories(ExactOracle(target), 1)
-    parents, ids = np.array(target.parents), np.arange(len(target))
-    steps = []
-    for step in range(1, trajectory.length + 1):
-        partial = trajectory.partial_tree(ids, parents, step)
-        is_new = [bool(trajectory.steps[node] == step) for node in partial.labels]
-        labels = [target.labels[node] for node in partial.labels]
-        steps.append(InsertionStep(labels, partial.parents.tolist(), is_new))
-    return trace_to_svg(steps)
+    labels, parents = [], []
+    places = {-1: -1}
+    for node, (label, parent, step) in enumerate(zip(target.labels, target.parents, trajectory.steps)):
+        places[node] = len(labels)
+        parents.append(places[parent])
+        if target.children[node]:
+            labels.append(f"{label} {step}")
+        else:
+            labels += [label, str(step)]
+            parents.append(places[node])
+    return tree_to_svg((tree_of_parents(labels, parents),))
 
 
 def accumulation() -> str:

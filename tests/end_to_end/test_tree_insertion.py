@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import re
-from xml.etree import ElementTree
 
 import pytest
 
@@ -53,15 +52,11 @@ def test_all_roads_agree(system, caplog, tmp_path):
 
 
 @pytest.mark.parametrize("system", ["numbered"], indirect=True)
-def test_every_step_is_written_and_drawn(system, tmp_path):
-    output = generate(system, "--insertion-trace", tmp_path / "trace", "--retain-iter-history")
+def test_every_step_is_printed(system):
+    output = generate(system, "--retain-iter-history")
     steps = steps_and_marks(output)
     history = re.findall(r"^E-(\d+)_(\d+)\t(.*)$", output, re.MULTILINE)
     for number, (text, _) in hypotheses(output).items():
-        written = (tmp_path / f"trace/{number}.txt").read_text(encoding="utf-8")
-        assert written.startswith(f"{lines_of('S', output)[number]}\n\nstep 1:")
-        assert len(re.findall(r"^step \d+:", written, re.MULTILINE)) == steps[number][0]
-        assert ElementTree.parse(tmp_path / f"trace/{number}.svg").getroot().tag.endswith("svg")
         trees = [tree for owner, _, tree in history if int(owner) == number]
         assert len(trees) == steps[number][0] and trees[-1] == text
 

@@ -55,11 +55,13 @@ def test_a_line_that_is_no_tree_is_named_and_nothing_is_written(tmp_path, line, 
     assert not (tmp_path / "bin").exists()
 
 
-def test_a_tree_that_is_too_large_is_named(tmp_path):
+def test_a_tree_that_is_too_large_is_named(tmp_path, monkeypatch):
     text = corpus_of(tmp_path / "text", train=(*GOOD, "( f " + "a " * 30 + ")"))
-    with pytest.raises(SymbolTreeError, match=r"train\.lf:4: a tree of 31 nodes.*--max-target-nodes, which is 30"):
-        preprocess(text, tmp_path / "bin", "--max-target-nodes", 30)
-    assert check_folder(preprocess(text, tmp_path / "bin", "--max-target-nodes", 31)) == []
+    with pytest.raises(SymbolTreeError, match=r"train\.lf:4: a tree of 31 nodes, more than 30"):
+        monkeypatch.setattr("tree_fairseq.tree_insertion.preprocessing.MOST_NODES", 30)
+        preprocess(text, tmp_path / "bin")
+    monkeypatch.undo()
+    assert check_folder(preprocess(text, tmp_path / "bin")) == []
 
 
 def test_a_label_that_only_the_test_set_has_is_unknown(tmp_path):

@@ -76,7 +76,7 @@ def insertion_trees(data: bytes) -> None:
     limits = InsertionLimits(steps=choices.of((1, 2, 5, 8)), nodes=choices.of((1, 2, 9, 30)))
     keeps = (0.6, 0.0, 0.3, -5.0)
     models = _models(choices, lambda: SlotTable(choices.number(256), choices.of(keeps)), len(DICTIONARY))
-    generator = InsertionGenerator(models, DICTIONARY, limits, bool(choices.number(2)), keep_steps=True)
+    generator = InsertionGenerator(models, DICTIONARY, limits, bool(choices.number(2)), keep_history=True)
     labels = set(DICTIONARY.label_ids.tolist())
     for hypothesis in _generate(generator, models, choices, limits):
         ids, parents = hypothesis["labels"].tolist(), hypothesis["parents"].tolist()
@@ -84,7 +84,7 @@ def insertion_trees(data: bytes) -> None:
         assert ids[0] == DICTIONARY.root and set(ids[1:]) <= labels
         assert parents[0] == -1 and all(0 <= parent < node for node, parent in enumerate(parents) if node)
         assert hypothesis["tokens"].tolist() == DICTIONARY.sequence(ids, parents).tolist()
-        assert len(hypothesis["trace"]) == len(hypothesis["history"]) == hypothesis["steps"]
+        assert len(hypothesis["history"]) == hypothesis["steps"]
         assert not hypothesis["is_complete"] or parents.count(0) == 1
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import pytest
+
 from tests.end_to_end import insertion, sentences, structural, tiny_classes, tiny_corpus, tiny_programs
 from tests.end_to_end.commands import run
 from tests.end_to_end.fixtures import preprocess as preprocess_trees
@@ -89,7 +91,9 @@ class ExtremeFolders(Folders):
 
     def _insertion(self, place: Path, parsed: bool) -> Path:
         own = ("--tree-parser", "right-branching") if parsed else ()
-        return insertion.preprocess(self._programs(place), place / "bin", "--max-target-nodes", self.size, *own)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("tree_fairseq.tree_insertion.preprocessing.MOST_NODES", self.size)
+            return insertion.preprocess(self._programs(place), place / "bin", *own)
 
     def _classes(self, place: Path) -> Path:
         text = tiny_classes.write_examples(place / "text", "trees", SHORT)

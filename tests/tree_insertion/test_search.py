@@ -46,13 +46,13 @@ ENSEMBLES = {
 )
 def test_a_batch_is_its_sentences_one_by_one(name, limits):
     models, sample = ENSEMBLES[name], batch(SOURCES)
-    found = InsertionGenerator(models, DICTIONARY, limits, keep_steps=True).generate(models, sample)
+    found = InsertionGenerator(models, DICTIONARY, limits, keep_history=True).generate(models, sample)
     assert len(found) == len(SOURCES)
     differing = set()
     for row, (hypothesis,) in enumerate(found):
         expected = decode_alone(models, alone(sample, row), limits.steps, limits.nodes)
         assert (hypothesis["labels"].tolist(), hypothesis["parents"].tolist()) == (expected.labels, expected.parents)
-        assert hypothesis["steps"] == expected.steps == len(hypothesis["trace"])
+        assert hypothesis["steps"] == expected.steps == len(hypothesis["history"])
         assert hypothesis["score"] == pytest.approx(expected.score, abs=1e-5)
         tokens = hypothesis["tokens"]
         assert tokens.tolist() == DICTIONARY.sequence(expected.labels, expected.parents).tolist()
@@ -68,16 +68,6 @@ def test_a_batch_is_its_sentences_one_by_one(name, limits):
     assert len(differing) > 1 or limits.steps == 3, (
         "all sentences finish together: nothing is tested of rows that leave"
     )
-
-
-def test_steps_mark_new_nodes():
-    models = ENSEMBLES["one"]
-    for (hypothesis,) in InsertionGenerator(models, DICTIONARY, keep_steps=True).generate(models, batch(SOURCES)):
-        size = 1
-        for step in hypothesis["trace"]:
-            assert len(step.labels) == size + sum(step.is_new)
-            size = len(step.labels)
-        assert size == len(hypothesis["labels"])
 
 
 def test_sums_instead_of_means():

@@ -46,6 +46,8 @@ from tree_fairseq.trees.text import inspect_text
 
 logger = logging.getLogger(__name__)
 
+MOST_NODES = 1000
+"""A larger target is an error: the oracles' time and memory grow with the square of its nodes, or faster."""
 _FOLDER = "insertion"  # in the staging folder
 
 _FLAGS = {
@@ -59,14 +61,8 @@ _FLAGS = {
         "metavar": "K",
         "help": "how many trajectories of each oracle every tree gets (default: 5)",
     },
-    "--max-target-nodes": {
-        "type": int,
-        "metavar": "N",
-        "help": "a larger tree is an error: the oracles' time and memory grow with the square of its nodes, or faster "
-        "(default: 500)",
-    },
 }
-_DEFAULTS = {"insertion_oracle": "both", "trajectories": 5, "max_target_nodes": 500}
+_DEFAULTS = {"insertion_oracle": "both", "trajectories": 5}
 
 
 def _with_defaults(args: Namespace) -> Namespace:
@@ -116,7 +112,7 @@ def _new_record(args: Namespace) -> InsertionRecord:
 
 def _read_targets(plan: PreprocessPlan, record: InsertionRecord, inputs: Inputs, work: Work) -> dict[str, EncodedText]:
     """Reads the target trees of each split and writes them as lines of labels."""
-    reader = LineReader(notation_named(record.notation), plan.args.max_target_nodes)
+    reader = LineReader(notation_named(record.notation), MOST_NODES)
     texts = {split.name: inputs[split.name, record.lang] for split in plan.splits}
     return {
         split: EncodedText.read(text, reader, _labels_file(split, record, work), work.pool)

@@ -128,10 +128,10 @@ class SampledInsertionGenerator(InsertionGenerator):
         dictionary: InsertionDictionary,
         sampling: Sampling,
         limits: InsertionLimits = InsertionLimits(),
-        keep_steps: bool = False,
+        keep_history: bool = False,
         scorer: LeftToRightScorer | None = None,
     ):
-        super().__init__(models, dictionary, limits, normalize_scores=False, keep_steps=keep_steps)
+        super().__init__(models, dictionary, limits, normalize_scores=False, keep_history=keep_history)
         self.sampling, self.samples = sampling, sampling.samples
         self.scorer = scorer
         self._generators: list[np.random.Generator] = []

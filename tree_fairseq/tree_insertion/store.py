@@ -99,8 +99,8 @@ class LineReader:
             except InputError as error:
                 raise error.at(path, number) from None
             if (nodes := found[-1].nodes) > self.max_nodes:
-                hint = "Leave the line and its parallel line out, or raise --max-target-nodes, which is "
-                raise SymbolTreeError(f"a tree of {nodes} nodes", path, number, hint=f"{hint}{self.max_nodes}.")
+                message = f"a tree of {nodes} nodes, more than {self.max_nodes}"
+                raise SymbolTreeError(message, path, number, hint="Leave the line and its parallel line out.")
         return found
 
 

@@ -1,6 +1,5 @@
 """The task of insertion-based tree decoding and its baselines: options, data sets, models, criteria, generation."""
 
-import itertools
 import logging
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -42,7 +41,7 @@ from tree_fairseq.tree_insertion.folder import STORE_SUFFIX, InsertionRecord, op
 from tree_fairseq.tree_insertion.model import Decoding, TreeGeneratingTransformer
 from tree_fairseq.tree_insertion.parallel_search import InsertionLimits
 from tree_fairseq.tree_insertion.sampled_search import SampledInsertionGenerator, Sampling, load_scorer
-from tree_fairseq.tree_insertion.search import InsertionGenerator, write_trace
+from tree_fairseq.tree_insertion.search import InsertionGenerator
 from tree_fairseq.tree_insertion.sequences import LeftToRightGenerator, SequenceInsertionGenerator, TreeSequenceModel
 from tree_fairseq.tree_insertion.store import ORACLES, InsertionStore
 from tree_fairseq.tree_insertion.target import ROOT_LABEL
@@ -61,9 +60,6 @@ class TreeInsertionConfig(ValidationAccuracyConfig, TranslationWithTreesConfig):
     seed: int = II("common.seed")
     eval_unordered: Optional[str] = option(
         None, "with --eval-accuracy, labels whose children may be in any order, separated by blanks"
-    )
-    insertion_trace: Optional[str] = option(
-        None, "write the steps of each tree into this folder, as NUMBER.txt and NUMBER.svg by sentence number"
     )
     insertion_samples: int = option(
         1,
@@ -175,8 +171,6 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
         super().__init__(cfg, src_dict, tgt_dict)
         self.sampler = sampler_of(cfg, self.insertion)
         check_samples(cfg)
-        # Numbers the traces of sentences that have no ids.
-        self._trace_numbers = itertools.count()
 
     # Data sets
 
@@ -260,7 +254,6 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
         [decoding] = kinds
         inserts_nodes = decoding == Decoding.TREE_INSERTION
         refused = given_flags(args, *_REFUSED)
-        refused["--insertion-trace"] = not inserts_nodes and self.cfg.insertion_trace is not None
         refused["--insertion-samples"] = not inserts_nodes and self.cfg.insertion_samples > 1
         if decoding != Decoding.LEFT_TO_RIGHT:
             refused |= given_flags(args, "sampling")
@@ -275,14 +268,14 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
         limits, normalize_scores = self._limits(models), not getattr(args, "unnormalized", False)
         if decoding == Decoding.SEQUENCE_INSERTION:
             return SequenceInsertionGenerator(models, limits, normalize_scores)
-        keep_steps = self.cfg.insertion_trace is not None or getattr(args, "retain_iter_history", False)
+        keep_history = getattr(args, "retain_iter_history", False)
         cfg = self.cfg
         if cfg.insertion_samples == 1:
-            return InsertionGenerator(models, self.target_dictionary, limits, normalize_scores, keep_steps)
+            return InsertionGenerator(models, self.target_dictionary, limits, normalize_scores, keep_history)
         temperature = 1.0 if cfg.insertion_temperature is None else cfg.insertion_temperature
         sampling = Sampling(cfg.insertion_samples, temperature, cfg.seed, cfg.insertion_extra_steps)
         scorer = None if cfg.rerank_path is None else load_scorer(self, cfg.rerank_path)
-        return SampledInsertionGenerator(models, self.target_dictionary, sampling, limits, keep_steps, scorer)
+        return SampledInsertionGenerator(models, self.target_dictionary, sampling, limits, keep_history, scorer)
 
     def _limits(self, models) -> InsertionLimits:
         """Allows twice the nodes of the largest training tree."""
@@ -293,12 +286,10 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
         return replace(limits, nodes=min([nodes, *((length + 2) // 3 - 1 for length in lengths)]))
 
     def generate(self, generator, models, sample, prefix_tokens=None, constraints=None):
-        """Generates; marks outputs that are not complete trees; with ``--insertion-trace`` it writes all steps."""
+        """Generates, and marks outputs that are not complete trees."""
         found = super().generate(generator, models, sample, prefix_tokens=prefix_tokens, constraints=constraints)
         for best, *_ in filter(None, found):
             self._mark_unfinished(best)
-        if self.cfg.insertion_trace is not None and isinstance(generator, InsertionGenerator):
-            self._write_traces(sample, found)
         return found
 
     def count_accurate(self, sample: dict, hypotheses: list[list[dict]]) -> int:
@@ -321,10 +312,3 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
         is_partial, is_invalid = not hypothesis.get("is_complete", True), self.tree_of(hypothesis) is None
         marks = [PARTIAL] * is_partial + [INVALID] * is_invalid
         hypothesis["steps"] = " ".join([str(hypothesis["steps"]), *marks])
-
-    def _write_traces(self, sample: dict, found: list[list[dict]]) -> None:
-        ids = sample["id"].tolist() if "id" in sample else self._trace_numbers
-        folder = Path(self.cfg.insertion_trace)
-        for tokens, (hypothesis, *_), number in zip(sample["net_input"]["src_tokens"], found, ids):
-            source = self.source_dictionary.string(utils.strip_pad(tokens, self.source_dictionary.pad()))
-            write_trace(hypothesis["trace"], source, self.target_dictionary, folder, number)

@@ -10,7 +10,6 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from tree_fairseq.drawing.insertion_steps import InsertionStep
 from tree_fairseq.drawing.views import Explained, Views, register_views, tree_record
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary, label_of
 from tree_fairseq.tree_insertion.search import InsertionGenerator, PartialTrees
@@ -66,12 +65,11 @@ class ObservedInsertions:
         tree = self._tree(partial.labels.tolist(), partial.shapes.parents.tolist())
         self._add(tree, partial.is_new.nonzero()[0].tolist(), slots)
 
-    def finish(self, labels: Sequence[int], parents: Sequence[int], trace: Sequence[InsertionStep] | None) -> None:
-        """Adds the finished tree if it is not the last step's; its new nodes are those of the trace of the search."""
-        tree = self._tree(labels, parents)
+    def finish(self, hypothesis: dict[str, Any]) -> None:
+        """Adds the finished tree if it is not the last step's."""
+        tree = self._tree(hypothesis["labels"].tolist(), hypothesis["parents"].tolist())
         if tree != self._last_tree:
-            inserted = [place for place, is_new in enumerate(trace[-1].is_new) if is_new] if trace else []
-            self._add(tree, inserted, [])
+            self._add(tree, hypothesis["is_new"].nonzero().flatten().tolist(), [])
 
     def _add(self, tree: Tree, inserted: list[int], slots: list[dict[str, Any]]) -> None:
         self._last_tree = tree
@@ -96,7 +94,6 @@ class InsertionViews(Views):
     def __init__(self, task: Any, models: Sequence[nn.Module], generator: InsertionGenerator):
         super().__init__(task, models, generator)
         self.observer = generator.observer = ObservedInsertions(task.target_dictionary)
-        generator.keep_steps = True
 
     @classmethod
     def fits(cls, task: Any, models: Sequence[nn.Module], generator: Any) -> bool:
@@ -114,6 +111,5 @@ class InsertionViews(Views):
         return [label_of(dictionary[index]) for index in best["labels"].tolist()]
 
     def views(self, explained: Explained) -> dict[str, Any]:
-        best = explained.hypotheses[0]
-        self.observer.finish(best["labels"].tolist(), best["parents"].tolist(), best.get("trace"))
+        self.observer.finish(explained.hypotheses[0])
         return {"insertion": {"steps": self.observer.steps}}
