@@ -110,18 +110,19 @@ class InsertionGenerator(ParallelSearch):
 
     def hypothesis(self, partial: PartialTrees, row: int, sentence: int) -> dict[str, Any]:
         nodes, (labels, parents) = partial.nodes(row), partial.tree(row)
-        tokens = self.dictionary.sequence(labels, parents)
+        tokens = self.dictionary.sequence(labels.tolist(), parents.tolist())
         is_label = tokens.numpy() < self.dictionary.open
         positional = np.zeros(len(tokens), np.float32)
         # The sequence may leave out the root that decoding began with, the first node.
         positional[is_label] = partial.scores[nodes][len(labels) - int(is_label.sum()) :]
         arrays = {
-            "positional_scores": positional,
             "labels": labels,
             "parents": parents,
             "is_new": partial.is_new[nodes],
+            "positional_scores": positional,
         }
-        found: dict[str, Any] = {"tokens": tokens, **{name: torch.from_numpy(part) for name, part in arrays.items()}}
+        found: dict[str, Any] = {name: torch.from_numpy(values) for name, values in arrays.items()}
+        found["tokens"] = tokens
         if self.keep_history:
             found["history"] = self._histories[sentence]
         return found
