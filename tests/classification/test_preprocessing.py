@@ -140,11 +140,6 @@ def test_classes_are_sorted_and_counted(row_data):
     assert (record.splits["test1"].lines, record.splits["test1"].tokens, record.splits["test1"].unlabelled) == (7, 7, 0)
 
 
-def test_rows_are_written_back(rows, row_data, tmp_path):
-    for split in SPLITS:
-        assert written_back(row_data, split, tmp_path, "--examples") == read_lines(rows / f"{split}.tsv")
-
-
 def test_documents_are_forests(tmp_path):
     write_lines(tmp_path / "train.tsv", ["a film . not so bad !\tpos", "so , so .\tneg"])
     data = from_rows(tmp_path, tmp_path / "bin", "--tree-ssplit", "punct", splits=("train",))
@@ -175,7 +170,7 @@ def test_trees_come_back_as_they_were(trees, tree_data, tmp_path):
     data = tree_data
     for split in SPLITS:
         lines = read_lines(trees / f"{split}.trees")
-        assert written_back(data, split, tmp_path, "--examples") == lines
+        assert written_back(data, split, tmp_path) == lines
         assert list(export_forests(data, "text", split)) == [relabelled(read_forest(line)) for line in lines]
         assert [line.split() for line in classes_of(data, split)] == [
             [label if label != "-" else "<unk>" for label in labels_in_preorder(line)] for line in lines
@@ -236,7 +231,7 @@ def test_words_are_split_and_put_together_again(trees, codes, tmp_path):
         ]
     words = token_words(data / "train.text-class.text", load_dictionary(data, "text"))
     assert any(word.endswith("@@") for line in words for word in line)
-    assert written_back(data, "train", tmp_path, "--examples") == read_lines(trees / "train.trees")
+    assert written_back(data, "train", tmp_path) == read_lines(trees / "train.trees")
     assert check_folder(data) == []
 
 
@@ -251,7 +246,7 @@ def test_symbols_for_pieces_are_known_when_no_training_word_was_split(codes, tmp
 def test_other_ways_to_write_it(trees, tree_data, tmp_path, flags):
     data = from_trees(trees, tmp_path / "bin", *flags)
     assert check_folder(data) == []
-    assert written_back(data, "test1", tmp_path, "--examples") == read_lines(trees / "test1.trees")
+    assert written_back(data, "test1", tmp_path) == read_lines(trees / "test1.trees")
     if "--workers" in flags:
         assert folder_bytes(data) == folder_bytes(tree_data)
 
@@ -271,7 +266,7 @@ def test_the_stanford_sentiment_treebank(tmp_path):
     """Its development set: 1,101 sentences with a class at each of 41,447 nodes, 21,274 of them words."""
     write_lines(tmp_path / "train.trees", read_lines(SST))
     data = from_trees(tmp_path, tmp_path / "bin", splits=("train",))
-    assert written_back(data, "train", tmp_path, "--examples") == read_lines(SST)
+    assert written_back(data, "train", tmp_path) == read_lines(SST)
     record, trees = (
         Manifest.load(data).section(ClassificationRecord).splits["train"],
         Manifest.load(data).split("text", "train"),

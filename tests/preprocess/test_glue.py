@@ -41,8 +41,8 @@ def test_a_tenth_selects_and_the_development_set_is_tested(raw, tmp_path, name):
     assert counts == {"train": 54, "valid": 6, **dict.fromkeys(tests, 12)}
     input_format = "sentence" if name in ("cola", "sst2") else "pair"
     for split in counts:
-        examples = list(read_examples(tmp_path / f"{split}.tsv", input_format, is_number=name == "stsb"))
-        assert len(examples) == counts[split] and all(example.text == example.text.lower() for example in examples)
+        examples = read_examples(tmp_path / f"{split}.tsv", input_format, None, is_number=name == "stsb")
+        assert len(examples.texts) == counts[split] and all(text == text.lower() for text in examples.texts)
 
 
 def test_all_models_have_the_same_tenth(raw):

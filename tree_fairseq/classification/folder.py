@@ -7,7 +7,6 @@ preorder, so the class of the example comes first. A number is written one chara
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 import re
@@ -39,7 +38,6 @@ from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.bracket import write_forest
 from tree_fairseq.trees.spans import TreeSpans, decode, encode
 from tree_fairseq.trees.subwords import SUBWORD_SUFFIX, bpe_word, join_words, sentencepiece_word
-from tree_fairseq.trees.tree import forest_leaves
 
 TASK = "tree_classification"
 """The task of folders of texts with trees."""
@@ -318,10 +316,13 @@ def open_split(
     return ExampleFiles(tokens, np.concatenate(sizes).astype(np.int64), targets, trees, parts)
 
 
-def export_examples(folder: Path, split: str) -> Iterator[str]:
-    """Writes the examples of a split: lines of a text, a tab and its class; or trees whose labels are classes."""
+def export_class_trees(folder: Path, split: str) -> Iterator[str]:
+    """Writes the trees of a split with the classes as labels; as they are read, if the split has no classes."""
     forests = export_forests(folder, TEXT, split)
     manifest = Manifest.load(folder)
+    if split not in manifest.section(ClassificationRecord).splits:
+        yield from map(write_forest, forests)
+        return
     record = manifest.verify_section(ClassificationRecord, folder, [split])
     dictionary = load_dictionary(folder, CLASS)
     lines = token_words(folder / record.splits[split].prefix, dictionary)
@@ -329,9 +330,6 @@ def export_examples(folder: Path, split: str) -> Iterator[str]:
     whole_word = sentencepiece_word if str(subword_model).endswith(".model") else bpe_word
     for number, (forest, tokens) in enumerate(zip_equal(forests, lines), start=1):
         classes = [UNLABELLED if token == dictionary.unk_word else token for token in tokens]
-        if not record.node_labels:
-            yield f"{' '.join(forest_leaves(forest))}\t{' '.join(classes)}"
-            continue
         words = encode(forest if subword_model is None else join_words(forest, whole_word))
         if len(words.labels) != len(classes):
             raise CorruptFileError(
@@ -350,11 +348,12 @@ def export_sentences(folder: Path, split: str) -> Iterator[str]:
         yield f"{' '.join(words).replace(f' {SEPARATOR} ', chr(9))}\t{''.join(names)}"
 
 
-def _exports(manifest: Manifest, trees: Export | None = None) -> dict[str, Export]:
-    """Returns the export of sentences without trees, or else that of trees, if there is one."""
+def _exports(manifest: Manifest) -> dict[str, Export]:
+    """Trees of texts with one class are written as all trees are."""
     record = manifest.section(ClassificationRecord)
-    export = None if record is None else export_sentences if record.task == SENTENCE_TASK else trees
-    return {} if export is None else {"source": export}
+    if record is None or record.input_format == "tsv":
+        return {}
+    return {"source": export_sentences if record.task == SENTENCE_TASK else export_class_trees}
 
 
 def _refuse_trees(folder: Path, manifest: Manifest) -> None:
@@ -364,5 +363,4 @@ def _refuse_trees(folder: Path, manifest: Manifest) -> None:
         raise InputError(problem, hint=hint)
 
 
-_EXAMPLES = functools.partial(_exports, trees=export_examples)
-register_kind("classification", DataKind(_exports, _EXAMPLES, _refuse_trees))
+register_kind("classification", DataKind(_exports, _refuse_trees))

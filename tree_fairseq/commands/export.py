@@ -1,7 +1,7 @@
 """Writes the trees of a folder back as text: ``tree-fairseq export data-bin --split train``.
 
 Constituency trees become brackets. Symbol trees, and trees that grow by insertions, are written in the notation that
-they were read from.
+they were read from. Trees whose labels are classes have them again, and sentences without trees have their class.
 """
 
 from __future__ import annotations
@@ -22,16 +22,13 @@ from tree_fairseq.support.options import command
 from tree_fairseq.support.progress import with_progress
 
 
-def find_export(folder: str | os.PathLike, side: str | None = None, examples: bool = False) -> Export:
-    """Returns the function that writes the trees of a side (``source`` or ``target``), or of the only side that has
-    trees; or the one that writes whole examples for classification."""
+def find_export(folder: str | os.PathLike, side: str | None = None) -> Export:
+    """Returns what writes the trees of a side (``source`` or ``target``), or of the only side that has any."""
     tree_fairseq.register()
     manifest = Manifest.load(folder)
     exports: dict[str, Export] = {}
     for kind in registered_kinds():
-        exports.update((kind.examples if examples else kind.exports)(manifest))
-    if examples and not exports:
-        raise MissingTreesError(f"{folder} has no examples with classes: preprocess with --task tree_classification")
+        exports.update(kind.exports(manifest))
     if side is None:
         if len(exports) != 1:
             raise InputError("both sides have trees: choose one with --side source or --side target")
@@ -61,10 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add("--split", default="train", help="train, valid, valid1, ... (default: %(default)s)")
     add("--side", choices=("source", "target"), help="needed where both sides have trees")
     add("--output", default="-", metavar="FILE", help="default: standard output")
-    examples = "of a folder for classification: text<TAB>class, or trees whose labels are classes; "
-    add("--examples", action="store_true", help=examples + "without it, the trees as a model reads them")
     args = parser.parse_args(arguments)
-    export, split = find_export(args.folder, args.side, args.examples), args.split
+    export, split = find_export(args.folder, args.side), args.split
     lines = export(Path(args.folder), split)
     output = contextlib.nullcontext(sys.stdout) if args.output == "-" else atomic_file(args.output, sync=False)
     with output as file:

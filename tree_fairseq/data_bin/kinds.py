@@ -27,14 +27,12 @@ class DataKind(NamedTuple):
     """A kind of data set.
 
     Attributes:
-        exports: returns functions that write the trees of a folder back as lines of text, by side (``source`` or
-            ``target``)
-        examples: the same for whole examples as they were read, such as a text with its class
+        exports: returns functions that write the lines of a folder back as text, by side (``source`` or ``target``);
+            those of a kind that is registered later come first
         refuse_trees: raises InputError if constituency trees cannot be added to a folder of this kind
     """
 
     exports: Callable[[Manifest], dict[str, Export]]
-    examples: Callable[[Manifest], dict[str, Export]] = lambda manifest: {}
     refuse_trees: Callable[[Path, Manifest], None] = lambda folder, manifest: None
 
 
