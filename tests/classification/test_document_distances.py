@@ -16,7 +16,7 @@ from tree_fairseq.errors import InputError, MissingTreesError
 from tree_fairseq.nn.distance_bias import leaf_relations
 from tree_fairseq.nn.tree_batch import TreeBatch
 
-BOTH = ("--distance-bias", "both", "--max-distance", "4")
+BOTH = ("--distance-bias", "both")
 ANCESTORS = ("--ancestor-bias", "both")
 TABLES = ("tree", "label", "height")
 

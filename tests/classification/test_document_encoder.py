@@ -16,7 +16,7 @@ from tree_fairseq.tree_transformer.model import TreeTransformerEncoder
 TASK = tiny_task()
 SIZES = ([5, 1, 3], [1, 4], [6], [1], [2, 2, 1, 7])  # among them a document and first sentences of one leaf
 FLAGS = ([], ["--no-subtree-mask"], ["--vertical-embedding", "root-depth", "--accumulation-denominator", "nodes-only"])
-DISTANCES = ["--distance-bias", "both", "--max-distance", "5", "--ancestor-bias", "both"]
+DISTANCES = ["--distance-bias", "both", "--ancestor-bias", "both"]
 MODES = [(leaf_attention, root) for leaf_attention in ("document", "sentence") for root in ("first", "mean")]
 
 

@@ -167,14 +167,6 @@ def test_insertion_refuses_sources_of_symbol_trees(folder_of):
         folder_of("nl", "lf", "--task", "tree_insertion", *PARSED, "--source-modality", "constituency")
 
 
-def test_an_encoder_that_is_not_registered_is_refused(folder_of):
-    task = task_over(folder_of("nl", "lf", *PARSED), "tree_translation", "nl", "lf")
-    args = arguments("source_encoder_transformer_tiny")
-    args.source_encoder = "other"
-    with pytest.raises(InputError, match="no encoder is called 'other'"):
-        task.build_model(args)
-
-
 @pytest.mark.parametrize(
     "encoder, flags",
     [
@@ -182,6 +174,7 @@ def test_an_encoder_that_is_not_registered_is_refused(folder_of):
         ("transformer", ("--no-subtree-mask",)),
         ("tree", ("--treeformer-height", "4")),
         ("treeformer", ("--no-node-cross-attention",)),
+        ("tree_lstm", ("--distance-bias", "linear")),
     ],
 )
 @pytest.mark.parametrize("decoder", ["stock", "tree insertion"])

@@ -11,7 +11,6 @@ from fairseq.sequence_generator import SequenceGenerator
 from torch.nn import functional
 
 from tests.nn.tiny import PAD, build, net_input, pairs, random_tree, stack, tiny_task
-from tree_fairseq.errors import MissingTreesError
 from tree_fairseq.nn.tree_batch import NodeArrays
 
 TASK = tiny_task()
@@ -74,13 +73,6 @@ def test_a_batch_without_any_node(model):
     inputs = net_input(batch)
     assert inputs["source_spans"]["label"].shape == (2, 0)
     assert torch.isfinite(logits(model, inputs)).all()
-
-
-def test_without_trees_the_model_says_what_is_missing(model):
-    inputs = net_input(pairs(TASK, 4))
-    inputs["source_spans"] = None
-    with pytest.raises(MissingTreesError, match="--task tree_translation"):
-        model(**inputs)
 
 
 def test_incremental_decoding_equals_teacher_forcing(model):

@@ -71,14 +71,6 @@ def test_a_stock_transformer_s_weights_load_and_the_new_ones_are_named(caplog):
         assert is_new(name) == (name in caplog.text), name
 
 
-def test_checkpoints_from_before_the_phrase_bias_compute_what_they_did():
-    old = build(TASK, "--no-phrase-bias", seed=1)
-    assert not any("phrase_bias" in name for name in old.state_dict())
-    model = build(TASK, seed=2)
-    model.load_state_dict(old.state_dict())
-    torch.testing.assert_close(logits(model), logits(old), rtol=1e-5, atol=1e-6)
-
-
 def test_with_a_bias_of_minus_thirty_the_model_is_a_stock_transformer():
     model = build(TASK)
     for name, weight in model.named_parameters():
@@ -220,8 +212,3 @@ def test_flags_of_the_stock_transformer(flags):
     output.sum().backward()
     assert torch.isfinite(output).all()
     assert any(parameter.grad is not None for parameter in model.parameters())
-
-
-def test_attention_from_targets_to_source_within_one_layer_is_refused():
-    with pytest.raises(ValueError, match="--cross-self-attention"):
-        build(TASK, "--cross-self-attention", "--no-cross-attention")

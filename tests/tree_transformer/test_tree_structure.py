@@ -127,7 +127,7 @@ def test_sentences_without_nodes(batch_of_forests):
     leaves = torch.ones(batch.is_leaf.numel(), 1, dtype=torch.double)
     # The one node has four leaves; its shares and the leaves' halves of a branch make up a half.
     for sums in (structure.branches.by_rank, structure.branches.by_length):
-        assert sums(leaves).sum() == sum(0.5 for _, spans in batch_of_forests if spans)
+        assert (sums.sums @ leaves).sum() == sum(0.5 for _, spans in batch_of_forests if spans)
 
 
 def test_a_row_of_padding_alone():

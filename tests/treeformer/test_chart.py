@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.treeformer import direct_chart
-from tree_fairseq.errors import InputError
 from tree_fairseq.treeformer.chart import Chart, ChartConfig
 from tree_fairseq.treeformer.levels import ChartCells
 
@@ -166,15 +165,6 @@ def test_a_step_of_adam_moves_a_composed_vector_by_no_more_than_about_the_rate()
     assert 0.5 * rate < moved < 1.5 * rate
 
 
-@pytest.mark.parametrize("kinds", [("mean", "random"), ("random", "mean")])
-def test_a_composition_of_the_other_kind_is_taken_over(kinds):
-    first, second = (chart_of(4, seed, treeformer_composition_init=kind) for seed, kind in enumerate(kinds))
-    state_dict = {f"chart.{name}": weight for name, weight in first.state_dict().items()}
-    second.upgrade_state_dict_named(state_dict, "chart")
-    second.load_state_dict({name[len("chart.") :]: weight for name, weight in state_dict.items()})
-    torch.testing.assert_close(second.composition(), first.composition())
-
-
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_half_precision_is_finite_and_close(dtype):
     chart = chart_of(8, width=64)
@@ -208,9 +198,3 @@ def test_the_backward_pass_keeps_little_more_than_the_cells():
         output = chart(states, cells)
     weights = {weight.untyped_storage().data_ptr() for weight in chart.parameters()}
     assert sum(size for pointer, size in kept.items() if pointer not in weights) < 1.5 * output.nbytes
-
-
-@pytest.mark.parametrize("options, message", [({"height": 1}, "at least 2"), ({"height": 0}, "at least 2")])
-def test_impossible_sizes_are_refused(options, message):
-    with pytest.raises(InputError, match=message):
-        chart_of(**options)

@@ -10,7 +10,6 @@ from fairseq.sequence_generator import SequenceGenerator
 from torch.nn import functional
 
 from tests.nn.tiny import PAD, arguments, build, net_input, pairs, stack, stock_flags, tiny_task
-from tree_fairseq.errors import InputError
 from tree_fairseq.treeformer.model import ChartCrossAttention
 
 TASK = tiny_task()
@@ -268,12 +267,6 @@ def test_a_stock_transformer_s_weights_load_and_the_new_ones_are_named(caplog):
         assert torch.equal(weight, initial[name] if name in new else stock.state_dict()[name]), name
 
 
-def test_checkpoints_from_before_the_phrase_bias_compute_what_they_did():
-    old, model = model_of("--no-phrase-bias", seed=1), model_of(seed=2)
-    model.load_state_dict(old.state_dict())
-    torch.testing.assert_close(logits(model, BATCH), logits(old, BATCH), rtol=1e-5, atol=1e-6)
-
-
 def test_with_a_bias_of_minus_thirty_the_model_is_a_stock_transformer():
     model = model_of()
     for name, weight in model.named_parameters():
@@ -318,15 +311,3 @@ def test_flags_of_the_stock_transformer(flags):
     output = model_of(*flags).train()(**BATCH)[0]
     output.sum().backward()
     assert torch.isfinite(output).all()
-
-
-@pytest.mark.parametrize(
-    "flags, message",
-    [
-        (("--treeformer-height", "1"), "at least 2"),
-        (("--cross-self-attention", "--no-cross-attention"), "cannot attend to phrases"),
-    ],
-)
-def test_impossible_options_are_refused(flags, message):
-    with pytest.raises(InputError, match=message):
-        model_of(*flags)

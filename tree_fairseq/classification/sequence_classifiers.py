@@ -13,7 +13,13 @@ from torch import Tensor
 from tree_fairseq.classification.classifier import TRANSFORMER_SIZES, ClassifierConfig, ClassReadout, SequenceClassifier
 from tree_fairseq.classification.document_structure import text_rows
 from tree_fairseq.errors import MissingTreesError
-from tree_fairseq.nn.distance_bias import DistanceBiasConfig, DistanceBiasedEncoder, flags_of_tables, tree_tables
+from tree_fairseq.nn.distance_bias import (
+    MAX_DISTANCE,
+    DistanceBiasConfig,
+    DistanceBiasedEncoder,
+    flags_of_tables,
+    tree_tables,
+)
 from tree_fairseq.nn.extended_transformer import register_architectures, set_defaults
 from tree_fairseq.nn.tensors import has_fast_bfloat16, without_autocast
 from tree_fairseq.support.options import option
@@ -53,7 +59,7 @@ class TransformerClassifier(SequenceClassifier):
         cfg, rows = self.encoder.cfg, None
         if tree_tables(cfg) and sentence_trees is not None:
             size, padding = src_tokens.size(1), self.encoder.padding_idx
-            rows = text_rows(tree_tables(cfg), sentence_trees, size, padding, cfg.max_distance)
+            rows = text_rows(tree_tables(cfg), sentence_trees, size, padding, MAX_DISTANCE)
         encoded = self.encoder(src_tokens, src_lengths, tree_rows=rows)
         padding = encoded["encoder_padding_mask"][0]
         states = encoded["encoder_out"][0].transpose(0, 1).masked_fill(padding.unsqueeze(2), 0)  # B x N x D

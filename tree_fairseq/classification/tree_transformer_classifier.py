@@ -19,6 +19,7 @@ from tree_fairseq.classification.classifier import (
 from tree_fairseq.classification.document_structure import DocumentStructure, Placement, joined_rows, unpack
 from tree_fairseq.errors import InputError
 from tree_fairseq.nn.distance_bias import (
+    MAX_DISTANCE,
     DistanceBiasConfig,
     bias_tables,
     flags_of_tables,
@@ -127,10 +128,10 @@ class DocumentEncoder(TreeTransformerEncoder):
 
     def _give_rows(self, structure: Union[DocumentStructure, TreeStructure], batch: TreeBatch) -> None:
         """Gives the layers the rows of biases between leaves that attend to each other."""
-        limit, num_leaves = self.cfg.max_distance, batch.is_leaf.size(1)
-        trees = leaf_relations(tree_tables(self.cfg), batch, limit, self.padding_idx)
+        num_leaves = batch.is_leaf.size(1)
+        trees = leaf_relations(tree_tables(self.cfg), batch, MAX_DISTANCE, self.padding_idx)
         if isinstance(structure, DocumentStructure):
-            trees = joined_rows(trees, structure.leaves, limit, self.padding_idx)
+            trees = joined_rows(trees, structure.leaves, MAX_DISTANCE, self.padding_idx)
             num_leaves = structure.leaves.padding.size(1)
         give_rows(self.layers, self.cfg, num_leaves, trees, batch.start.device)
 

@@ -18,7 +18,6 @@ are
 The counts are products of matrices of zeros and ones, so no shape depends on a value.
 """
 
-import logging
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Optional
@@ -31,10 +30,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tree_fairseq.errors import MissingTreesError
-from tree_fairseq.nn.stock_weights import built_in_place
-from tree_fairseq.nn.tensors import dropout_of_weights, join_heads, split_heads, without_autocast
+from tree_fairseq.nn.stock_weights import add_initial_weights, built_in_place
+from tree_fairseq.nn.tensors import attention_options, dropout_of_weights, join_heads, split_heads, without_autocast
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.support.options import flag_of, option
+
+MAX_DISTANCE = 16
+"""Greater distances and heights share the bias of this one, and so do tokens that no path joins."""
 
 
 @dataclass(frozen=True)
@@ -153,9 +155,6 @@ def leaf_relations(tables: Collection[str], batch: TreeBatch, limit: int, label_
     return found
 
 
-logger = logging.getLogger(__name__)
-
-
 # fairseq reads the fields' types, so annotations are not postponed in this file.
 @dataclass
 class DistanceBiasConfig(FairseqDataclass):
@@ -166,11 +165,10 @@ class DistanceBiasConfig(FairseqDataclass):
         "a learned bias, one a head and layer, on the encoder's self-attention by the distance between two tokens: "
         "'linear' along the sentence, 'tree' the edges of the path between them in the source's tree, or 'both'",
     )
-    max_distance: int = option(16, "greater distances share the bias of this one, and tokens that no path joins")
     ancestor_bias: ChoiceEnum(["none", "label", "height", "both"]) = option(
         "none",
-        "another such bias, by the lowest constituent that has both tokens: its 'label', its 'height' (at most "
-        "--max-distance), or 'both'",
+        "another such bias, by the lowest constituent that has both tokens: its 'label', its 'height' (at most 16), "
+        "or 'both'",
     )
 
 
@@ -205,9 +203,9 @@ class DistanceBias(nn.Module):
 
     def __init__(self, num_heads: int, config: DistanceBiasConfig):
         super().__init__()
-        self.tables, limit = bias_tables(config), config.max_distance
+        self.tables = bias_tables(config)
         for table in self.tables:
-            rows = config.num_labels if table == "label" else limit + 1
+            rows = config.num_labels if table == "label" else MAX_DISTANCE + 1
             self.register_parameter(table, nn.Parameter(torch.zeros(rows, num_heads)))
         self.given = BiasRows()
 
@@ -222,12 +220,8 @@ class DistanceBias(nn.Module):
         return sum(parts[1:], start=parts[0])
 
     def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> None:
-        """Adds tables of zeros to the checkpoint of a model without them, which computes the same."""
-        tables = {f"{name}.{own}": weight for own, weight in self.state_dict().items()}
-        missing = {own: torch.zeros_like(weight) for own, weight in tables.items() if own not in state_dict}
-        if missing:
-            state_dict.update(missing)
-            logger.info("biases that the checkpoint does not have begin at zero: %s", ", ".join(missing))
+        """Adds the initial tables, which are zero, to the checkpoint of a model without them; it computes the same."""
+        add_initial_weights(state_dict, {f"{name}.{own}": weight for own, weight in self.state_dict().items()})
 
 
 def _looked_up(rows: Tensor, table: Tensor) -> Tensor:
@@ -279,12 +273,7 @@ class DistanceBiasedEncoder(TransformerEncoderBase):
         """fairseq's layer, with the attention that has the bias, and fairseq's weights."""
         layer = super().build_encoder_layer(cfg)
         if bias_tables(cfg):
-            options = {
-                "dropout": cfg.attention_dropout,
-                "q_noise": cfg.quant_noise.pq,
-                "qn_block_size": cfg.quant_noise.pq_block_size,
-            }
-            stock = layer.self_attn
+            stock, options = layer.self_attn, attention_options(cfg)
             layer.self_attn = built_in_place(
                 stock, lambda: DistanceAttention(stock.embed_dim, stock.num_heads, cfg, **options)
             )
@@ -309,12 +298,12 @@ class DistanceBiasedEncoder(TransformerEncoderBase):
         return super().forward(src_tokens, *args, **kwargs)
 
     def _measured(self, src_tokens: Tensor, spans: Optional[dict], symbols: Optional[dict]) -> dict[str, Tensor]:
-        limit, padding = self.cfg.max_distance, self.padding_idx
+        padding = self.padding_idx
         if spans is not None:
             batch = TreeBatch.from_net_input(spans, src_tokens, padding)
-            return leaf_relations(tree_tables(self.cfg), batch, limit, padding)
+            return leaf_relations(tree_tables(self.cfg), batch, MAX_DISTANCE, padding)
         if symbols is not None:
-            return {"tree": symbol_distances(symbols["parents"], limit)}
+            return {"tree": symbol_distances(symbols["parents"], MAX_DISTANCE)}
         raise MissingTreesError(
             f"{flags_of_tables(self.cfg)} reads trees, but the batch has none; use a task with trees"
         )
@@ -327,7 +316,7 @@ def give_rows(layers: nn.ModuleList, cfg: Any, num_tokens: int, trees: dict[str,
         return
     linear = None
     if "linear" in tables:
-        linear = linear_distances(num_tokens, cfg.max_distance, device)
+        linear = linear_distances(num_tokens, MAX_DISTANCE, device)
     rows = BiasRows(linear, **trees)
     # Iterating over layers drops some of them at random under --encoder-layerdrop, others than those that then run.
     for layer in layers.children():

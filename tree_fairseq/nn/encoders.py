@@ -16,7 +16,7 @@ from fairseq.models import FairseqEncoder
 from fairseq.models.transformer import TransformerEncoderBase
 from torch import nn
 
-from tree_fairseq.errors import InputError, MissingTreesError
+from tree_fairseq.errors import MissingTreesError
 from tree_fairseq.nn.distance_bias import (
     DistanceBiasConfig,
     DistanceBiasedEncoder,
@@ -81,12 +81,6 @@ class EncoderType:
         self.fill_in(cfg, side)
 
     def _prepare_distances(self, cfg: Any, side: Side) -> None:
-        if bias_tables(cfg) and not issubclass(self.config, DistanceBiasConfig):
-            raise InputError(
-                f"{flags_of_tables(cfg)} is for encoders of this package with self-attention, and {self.name!r} is not "
-                "one of them",
-                hint="Leave it out.",
-            )
         if tree_tables(cfg):
             wanted = {"label", "height"}.intersection(tree_tables(cfg))
             readable = (CONSTITUENCY,) if wanted else tuple(TREE_INPUTS)
@@ -117,8 +111,6 @@ def register_encoder(encoder: EncoderType) -> EncoderType:
 
 def encoder_of(cfg: Any) -> EncoderType:
     """Returns the encoder that a model's configuration names."""
-    if cfg.source_encoder not in ENCODERS:
-        raise InputError(f"no encoder is called {cfg.source_encoder!r}", hint=f"There are {', '.join(ENCODERS)}.")
     return ENCODERS[cfg.source_encoder]
 
 
@@ -131,9 +123,7 @@ class PretrainedEncoderConfig(FairseqDataclass):
     )
 
 
-def _build_transformer(
-    cfg: Any, dictionary: Dictionary, embed_tokens: Optional[nn.Embedding]
-) -> TransformerEncoderBase:
+def _build_transformer(cfg: Any, dictionary: Dictionary, embed_tokens: Optional[nn.Embedding]) -> FairseqEncoder:
     """Builds fairseq's encoder, or one with a bias by distance if the options ask for it."""
     encoder = DistanceBiasedEncoder if bias_tables(cfg) else TransformerEncoderBase
     return encoder(cfg, dictionary, embed_tokens)

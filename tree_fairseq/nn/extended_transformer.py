@@ -18,10 +18,9 @@ from tree_fairseq.errors import InputError
 from tree_fairseq.nn.distance_bias import DistanceBiasConfig, bias_tables
 from tree_fairseq.nn.encoders import ENCODERS, encoder_of
 from tree_fairseq.nn.modalities import SOURCE_INPUTS
-from tree_fairseq.nn.phrase_bias import missing_biases
 from tree_fairseq.nn.shared_memory import MemoryDecoder
 from tree_fairseq.nn.stock_weights import add_initial_weights
-from tree_fairseq.support.options import flag_of, given_flags, option, refuse_flags
+from tree_fairseq.support.options import flag_of, option, refuse_flags
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +34,6 @@ class ExtendedTransformer(TransformerModelBase):
 
     flags: type[FairseqDataclass] = FairseqDataclass  # those beside fairseq's
     default_encoder = "transformer"
-    why_no_cross_self_attention = ""
     decoder_class: type[MemoryDecoder] = MemoryDecoder
 
     def __init__(self, cfg, encoder, decoder):
@@ -62,8 +60,6 @@ class ExtendedTransformer(TransformerModelBase):
     @classmethod
     def fill_in(cls, cfg, args: Namespace, task) -> None:
         """Refuses options that do not fit, and sets those without a flag, also in ``args``, which checkpoints keep."""
-        if cls.why_no_cross_self_attention and cfg.cross_self_attention:
-            raise InputError(f"--cross-self-attention {cls.why_no_cross_self_attention}", hint="Leave it out.")
         cfg.source_encoder = cls.default_encoder
 
     @classmethod
@@ -90,11 +86,9 @@ class ExtendedTransformer(TransformerModelBase):
         )
 
     def upgrade_state_dict(self, state_dict: dict[str, Tensor]):
-        """Adds the biases on attention to phrases to a checkpoint without them; logs the names of new ones."""
-        biases = missing_biases(state_dict, self.state_dict())
-        if any(weight.any() for weight in biases.values()):
-            add_initial_weights(state_dict, biases)
-        state_dict.update(biases)
+        """Adds the initial biases on attention to phrases to a checkpoint without them, and logs their names."""
+        own = self.state_dict()
+        add_initial_weights(state_dict, {name: own[name] for name in own if ".phrase_bias." in name})
         super().upgrade_state_dict(state_dict)
 
     def read(self, src_tokens: Tensor, src_lengths: Tensor, **options: Any) -> dict[str, list]:
@@ -161,9 +155,8 @@ class EncoderChoiceTransformer(ExtendedTransformer):
         return model
 
     def refuse_unread_flags(self) -> None:
-        """Raises InputError about a flag that only another encoder reads; each checks the bias by distance itself."""
-        own = (self.flags, encoder_of(self.cfg).config, DistanceBiasConfig)
-        read = {field.name for config in own for field in _options_of(config)}
+        """Raises InputError about a flag that only another encoder reads."""
+        read = {field.name for config in (self.flags, encoder_of(self.cfg).config) for field in _options_of(config)}
         others = {field.name: field for encoder in ENCODERS.values() for field in _options_of(encoder.config)}
         differing = (name for name, field in others.items() if str(getattr(self.cfg, name)) != str(field.default))
         unread = {flag_of(name): True for name in differing if name not in read}
@@ -221,13 +214,6 @@ def set_defaults(args: Namespace, config: type, **defaults: Any) -> None:
 @register_model("source_encoder_transformer")
 class SourceEncoderTransformer(EncoderChoiceTransformer):
     """fairseq's transformer decoder over any encoder: ``--source-encoder``."""
-
-    @classmethod
-    def fill_in(cls, cfg, args: Namespace, task) -> None:
-        """Refuses options that need an encoder of the decoder's kind and width."""
-        names = "cross_self_attention", "share_all_embeddings"
-        refuse_flags(given_flags(cfg, *names), "encoders of other kinds and widths")
-        super().fill_in(cfg, args, task)
 
 
 # The sizes of fairseq's architectures of these names, and one for first trials.

@@ -7,7 +7,6 @@ and learns how much of the phrases each head uses.
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -16,7 +15,6 @@ from torch import Tensor, nn
 
 from tree_fairseq.support.options import option
 
-_BIAS = ".phrase_bias."
 _INITIAL = -3.0
 
 
@@ -40,14 +38,3 @@ class PhraseBias(nn.Module):
     def forward(self, is_phrase: Tensor) -> Tensor:
         """Biases ``[B, H, S]``: the head's number where ``is_phrase``, ``[B, S]`` bool, zero elsewhere."""
         return self.weight[:, None] * is_phrase[:, None].to(self.weight.dtype)
-
-
-def missing_biases(state_dict: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Finds the biases that a model has and a checkpoint lacks; ``own`` are the weights of the model.
-
-    They have their initial values if the checkpoint is that of a stock transformer. They are 0 if it already has nodes
-    or phrases, because it was trained without biases then.
-    """
-    missing = {name: weight for name, weight in own.items() if _BIAS in name and name not in state_dict}
-    has_phrases = any(part in name for name in state_dict for part in (".accumulation.", ".chart."))
-    return {name: torch.zeros_like(weight) for name, weight in missing.items()} if has_phrases else missing

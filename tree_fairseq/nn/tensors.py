@@ -1,4 +1,4 @@
-"""Tensors of any model: heads, padding on one side, no autocast, and no questions about padding to a device.
+"""Tensors of any model: attention, padding on one side, no autocast, and no questions about padding to a device.
 
 A host that asks a GPU for a value waits for it.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import platform
+from typing import Any
 
 import torch
 from fairseq.modules import FairseqDropout
@@ -31,6 +32,12 @@ def without_autocast(tensor: Tensor) -> contextlib.AbstractContextManager:
 def dropout_of_weights(module: FairseqDropout) -> float:
     """The share of attention weights that a kernel drops: in training, and in generation with ``--retain-dropout``."""
     return module.p if module.training or module.apply_during_inference else 0.0
+
+
+def attention_options(cfg) -> dict[str, Any]:
+    """Keywords of every attention of a transformer, from its configuration."""
+    noise = cfg.quant_noise
+    return {"dropout": cfg.attention_dropout, "q_noise": noise.pq, "qn_block_size": noise.pq_block_size}
 
 
 def split_heads(states: Tensor, heads: int) -> Tensor:

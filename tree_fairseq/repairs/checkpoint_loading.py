@@ -309,6 +309,7 @@ _LAST_COMMIT = "98237f9"
 _KNOWN_VALUES = {
     "deletion": (False,),
     "document_root": ("first", "mean"),
+    "max_distance": (16,),
     "max_horizontal_positions": (100,),
     "max_vertical_positions": (50,),
     "no_parent_attention_feeding": (False,),

@@ -11,15 +11,21 @@ from fairseq.modules import MultiheadAttention
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tree_fairseq.errors import MissingTreesError
-from tree_fairseq.nn.distance_bias import DistanceBias, DistanceBiasConfig, give_rows, leaf_relations, tree_tables
+from tree_fairseq.nn.distance_bias import (
+    MAX_DISTANCE,
+    DistanceBias,
+    DistanceBiasConfig,
+    give_rows,
+    leaf_relations,
+    tree_tables,
+)
 from tree_fairseq.nn.encoders import EncoderType, register_encoder
 from tree_fairseq.nn.extended_transformer import ExtendedTransformer, register_architectures
 from tree_fairseq.nn.modalities import CONSTITUENCY
 from tree_fairseq.nn.phrase_bias import PhraseBias, PhraseBiasConfig
 from tree_fairseq.nn.shared_memory import MemoryType, SharedMemoryAttention, with_rows_moved
 from tree_fairseq.nn.stock_weights import add_initial_weights, built_aside, built_in_place
-from tree_fairseq.nn.tensors import dropout_of_weights, split_heads
+from tree_fairseq.nn.tensors import attention_options, dropout_of_weights, split_heads
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.support.options import option
 from tree_fairseq.tree_transformer.accumulation import AccumulationConfig, HierarchicalAccumulation
@@ -178,14 +184,9 @@ class TreeTransformerEncoder(TransformerEncoderBase):
     def build_encoder_layer(self, cfg):
         """fairseq's layer with tree attention instead of its self-attention, and fairseq's weights."""
         layer = super().build_encoder_layer(cfg)
-        options = {
-            "dropout": cfg.attention_dropout,
-            "self_attention": True,
-            "q_noise": cfg.quant_noise.pq,
-            "qn_block_size": cfg.quant_noise.pq_block_size,
-        }
+        sizes, options = (cfg.encoder.embed_dim, cfg.encoder.attention_heads), attention_options(cfg)
         layer.self_attn = built_in_place(
-            layer.self_attn, lambda: self.attention(cfg.encoder.embed_dim, cfg.encoder.attention_heads, cfg, **options)
+            layer.self_attn, lambda: self.attention(*sizes, cfg, self_attention=True, **options)
         )
         return layer
 
@@ -230,12 +231,10 @@ class TreeTransformerEncoder(TransformerEncoderBase):
         In fairseq's dict of lists, ``encoder_out`` is ``[S, B, D]``, leaves first. More entries are the trees,
         ``tree_structure``, and ``order``, the sentence of each decoder row; it is empty if rows are sentences.
         """
-        if source_spans is None:
-            raise MissingTreesError("this model reads trees, but the batch has none; use --task tree_translation")
         batch = TreeBatch.from_net_input(source_spans, src_tokens, self.padding_idx)
         structure = self.build_structure(batch)
         if len(self.layers) and self.layers[0].self_attn.distance_bias is not None:
-            trees = leaf_relations(tree_tables(self.cfg), batch, self.cfg.max_distance, self.padding_idx)
+            trees = leaf_relations(tree_tables(self.cfg), batch, MAX_DISTANCE, self.padding_idx)
             give_rows(self.layers, self.cfg, src_tokens.size(1), trees, src_tokens.device)
         leaves, embedding = self.forward_embedding(src_tokens, token_embeddings)
         embedded = torch.cat([leaves, self.forward_labels(batch.label)], dim=1)
@@ -273,7 +272,6 @@ class TreeTransformerModel(ExtendedTransformer):
 
     flags = TreeModelConfig
     default_encoder = ENCODER.name
-    why_no_cross_self_attention = "mixes target and source in one attention, which has no place for trees"
 
     def upgrade_state_dict(self, state_dict: dict[str, Tensor]):
         """Adds initial weights of labels and accumulation to the checkpoint of a stock transformer."""

@@ -181,7 +181,7 @@ class BranchSums:
     num_lengths: int
     high_ranks: bool
     long_branches: bool
-    lower: LeafSums
+    lower: _Rows
     upper: tuple[tuple[Tensor, Tensor], ...]
 
     @classmethod
@@ -190,7 +190,8 @@ class BranchSums:
     ) -> BranchSums:
         """Derives the sums from shares of leaves in nodes and from nodes on branches, ``[B, M, N]`` each.
 
-        ``max_ranks`` and ``max_lengths`` are rows of the tables, as when the batch's branches were listed.
+        ``max_ranks`` and ``max_lengths`` are the numbers of rows of the tables. The branches of the batch have to be
+        listed for the same numbers.
         """
         (num_sentences, num_nodes, num_leaves), listed = share.shape, batch.branches()
         all_nodes, all_leaves = num_sentences * num_nodes, num_sentences * num_leaves
@@ -213,14 +214,8 @@ class BranchSums:
         by_length = LeafSums.build(
             (length - 1) * all_nodes + listed.node, leaf, weight, listed.by_length, all_nodes * num_lengths, all_leaves
         )
-        by_leaf = LeafSums.build(
-            listed.low_rank,
-            (listed.low_block - 1) * all_leaves + leaf.index_select(0, listed.low_branch),
-            listed.low_times.to(share.dtype),
-            listed.low_by_rank,
-            num_ranks,
-            len(listed.upper) * all_leaves,
-        )
+        low_leaf = (listed.low_block - 1) * all_leaves + leaf.index_select(0, listed.low_branch)
+        first = _first(low_leaf.int(), len(listed.upper) * all_leaves)
         return cls(
             shares=share,
             lengths=share * path_length if high_ranks or long_branches else None,
@@ -230,7 +225,7 @@ class BranchSums:
             num_lengths=num_lengths,
             high_ranks=high_ranks,
             long_branches=long_branches,
-            lower=by_leaf.transposed(),
+            lower=_Rows(listed.low_rank, listed.low_times.to(share.dtype), first),
             upper=tuple(_with_shares(nodes.long(), share) for nodes in listed.upper),
         )
 
@@ -268,7 +263,7 @@ class BranchSums:
     def _in_lower_blocks(self, leaf_weight: Tensor, table: Tensor) -> Tensor:
         """Horizontal embeddings in all blocks below that of a node, ``[B, M, H, width]``."""
         batch, num_leaves, heads = leaf_weight.shape
-        in_block = self.lower(table).view(len(self.upper), batch, num_leaves, -1)
+        in_block = (self.lower @ table).view(len(self.upper), batch, num_leaves, -1)
         below = in_block.flip(0).cumsum(0).flip(0)
         # One product a block, for all of its nodes and all heads. Only deep trees have more than one or two.
         parts = [
@@ -301,16 +296,15 @@ class _Rows(NamedTuple):
     def __matmul__(self, values: Tensor) -> Tensor:
         """``[columns, H]`` to ``[rows, H]``."""
         share = self.share.to(values.dtype)
-        # For values that want a gradient torch would prepare one.
-        return functional.embedding_bag(self.column, values.detach(), self.first, mode="sum", per_sample_weights=share)
+        return functional.embedding_bag(self.column, values, self.first, mode="sum", per_sample_weights=share)
 
 
 @dataclass(frozen=True)
 class LeafSums:
     """A sparse matrix of ``sums`` by leaves, and its transpose ``leaves``.
 
-    Both products add up entries in a fixed order and keep nothing but the matrix, which all layers of a batch share:
-    gathers and scattered additions would keep a weight for every entry in every layer.
+    Products add up entries in a fixed order and keep nothing but the matrix, which all layers of a batch share: gathers
+    and scattered additions would keep a weight for every entry in every layer.
     """
 
     sums: _Rows
@@ -328,21 +322,13 @@ class LeafSums:
         sums = _Rows(leaf.index_select(0, by_row), share.index_select(0, by_row), _first(row, num_rows))
         return cls(sums, leaves=_Rows(row, share, _first(leaf, num_leaves)))
 
-    def __call__(self, weight: Tensor) -> Tensor:
-        """Sums weights ``[leaves, H]``: ``[rows, H]``."""
-        # Tensors, not an object that has them: torch.compile reads the arguments.
-        return _Product.apply(weight, *self.sums, *self.leaves)
-
     def embed(self, weight: Tensor, table: Tensor) -> Tensor:
         """Sums weights ``[leaves, H]`` to ``[X, nodes, H]``, times a table ``[X, width]``: ``[width, nodes * H]``.
 
         The sums, which are many, are not kept: the backward pass adds them up again.
         """
+        # Tensors, not an object that has them: torch.compile reads the arguments.
         return _Embedded.apply(weight, table, *self.sums, *self.leaves)
-
-    def transposed(self) -> LeafSums:
-        """The matrix of leaves by sums."""
-        return LeafSums(self.leaves, self.sums)
 
 
 def _first(number: Tensor, count: int) -> Tensor:
@@ -352,33 +338,20 @@ def _first(number: Tensor, count: int) -> Tensor:
     return before[:-1].cumsum(0, dtype=torch.int32)
 
 
-class _Product(torch.autograd.Function):
-    """A matrix times weights; its gradient is the transpose times the gradient."""
-
-    @staticmethod
-    def forward(ctx, weight: Tensor, *rows: Tensor) -> Tensor:
-        ctx.save_for_backward(*rows[3:])
-        return _Rows(*rows[:3]) @ weight
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, gradient: Tensor) -> tuple[Optional[Tensor], ...]:
-        return _Rows(*ctx.saved_tensors) @ gradient.contiguous(), *[None] * 6
-
-
 class _Embedded(torch.autograd.Function):
     """A matrix times weights, times the rows of a table."""
 
     @staticmethod
     def forward(ctx, weight: Tensor, table: Tensor, *matrix: Tensor) -> Tensor:
         ctx.save_for_backward(weight, table, *matrix)
-        return table.t() @ _by_row(_Rows(*matrix[:3]) @ weight, table)
+        # For values that want a gradient torch would prepare one.
+        return table.t() @ _by_row(_Rows(*matrix[:3]) @ weight.detach(), table)
 
     @staticmethod
     @once_differentiable
     def backward(ctx, gradient: Tensor) -> tuple[Optional[Tensor], ...]:
         weight, table, *matrix = ctx.saved_tensors
-        of_table = _by_row(_Rows(*matrix[:3]) @ weight, table) @ gradient.t()
+        of_table = _by_row(_Rows(*matrix[:3]) @ weight.detach(), table) @ gradient.t()
         of_sums = (table @ gradient).view(-1, weight.size(1))
         return _Rows(*matrix[3:]) @ of_sums, of_table, *[None] * 6
 

@@ -67,7 +67,12 @@ class Chart(nn.Module):
 
     def composition(self) -> Tensor:
         """W, ``[D, 2 * D]``."""
-        return (self.weight if self.deviation is None else _from_deviation(self.deviation))[0]
+        if self.deviation is None:
+            return self.weight[0]
+        [deviation] = self.deviation
+        width = len(deviation)
+        mean = torch.eye(width, dtype=deviation.dtype, device=deviation.device).repeat(1, 2) / 2
+        return mean + deviation / width
 
     def forward(self, states: Tensor, cells: ChartCells) -> Tensor:
         """Encodes tokens and phrases as ``[S, B, D]``, from states ``[N, B, D]`` of tokens; padding is ignored.
@@ -105,31 +110,8 @@ class Chart(nn.Module):
         return ChartCells.build(padding, self.height)
 
     def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> None:
-        """Adds initial weights to the checkpoint of a model without a chart; takes compositions of both kinds."""
-        own = self.state_dict()
-        for kept, other, converted in (
-            ("deviation", "weight", _to_deviation),
-            ("weight", "deviation", _from_deviation),
-        ):
-            if kept in own and f"{name}.{other}" in state_dict:
-                state_dict[f"{name}.{kept}"] = converted(state_dict.pop(f"{name}.{other}"))
-        add_initial_weights(state_dict, {f"{name}.{key}": weight for key, weight in own.items()})
-
-
-def _mean(like: Tensor) -> Tensor:
-    """The composition of two parts to their mean, ``[D, 2 * D]``."""
-    width = like.size(1)
-    return torch.eye(width, dtype=like.dtype, device=like.device).repeat(1, 2) / 2
-
-
-def _from_deviation(deviation: Tensor) -> Tensor:
-    """The composition matrix of a deviation; both are ``[1, D, 2 * D]``."""
-    return _mean(deviation) + deviation / deviation.size(1)
-
-
-def _to_deviation(composition: Tensor) -> Tensor:
-    """The inverse of `_from_deviation`."""
-    return (composition - _mean(composition)) * composition.size(1)
+        """Adds initial weights to the checkpoint of a model without a chart."""
+        add_initial_weights(state_dict, {f"{name}.{key}": weight for key, weight in self.state_dict().items()})
 
 
 class ChartSummary(nn.Module):

@@ -7,8 +7,7 @@ import torch
 from fairseq.models import register_model
 from torch import Tensor
 
-from tree_fairseq.errors import InputError
-from tree_fairseq.nn.distance_bias import DistanceBiasConfig, DistanceBiasedEncoder, flags_of_tables, tree_tables
+from tree_fairseq.nn.distance_bias import DistanceBiasConfig, DistanceBiasedEncoder
 from tree_fairseq.nn.encoders import EncoderType, register_encoder
 from tree_fairseq.nn.extended_transformer import ExtendedTransformer, register_architectures
 from tree_fairseq.nn.modalities import SEQUENCE
@@ -48,14 +47,8 @@ class TreeformerEncoder(DistanceBiasedEncoder):
     def split_weights(self, src_tokens: Tensor) -> list[Tensor]:
         """Returns :meth:`Chart.splits` for phrases of any length L = 2 to N, ``[N - L + 1, B, L - 1]`` in float32.
 
-        The recurrence continues above the chart's height.
-        Raises InputError for a model that reads trees.
+        The recurrence continues above the chart's height. Raises MissingTreesError for a model that reads trees.
         """
-        if tree_tables(self.cfg):
-            raise InputError(
-                f"a Treeformer with {flags_of_tables(self.cfg)} reads trees, so it cannot make those of a sentence",
-                hint="Use one without it, or with --distance-bias linear.",
-            )
         encoder_out = super().forward(src_tokens)
         cells = ChartCells.build(encoder_out["encoder_padding_mask"][0], src_tokens.size(1))
         return self.chart.splits(encoder_out["encoder_out"][0], cells)
@@ -109,7 +102,6 @@ class TreeformerModel(ExtendedTransformer):
 
     flags = TreeformerConfig
     default_encoder = ENCODER.name
-    why_no_cross_self_attention = "attends to target and source at once and cannot attend to phrases"
 
 
 _IWSLT = (6, 512, 1024, 4)
