@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from fairseq.models.transformer import Embedding, TransformerConfig
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.classification.random_documents import PAD, Documents, completed
 from tests.nn.tiny import arguments, tiny_task
@@ -15,7 +16,12 @@ from tree_fairseq.tree_transformer.model import TreeTransformerEncoder
 
 TASK = tiny_task()
 SIZES = ([5, 1, 3], [1, 4], [6], [1], [2, 2, 1, 7])  # among them a document and first sentences of one leaf
-FLAGS = ([], ["--no-subtree-mask"], ["--vertical-embedding", "root-depth", "--accumulation-denominator", "nodes-only"])
+FLAGS = (
+    [],
+    ["--no-subtree-mask"],
+    ["--no-hierarchical-embeddings"],
+    ["--vertical-embedding", "root-depth", "--accumulation-denominator", "nodes-only"],
+)
 DISTANCES = ["--distance-bias", "both", "--ancestor-bias", "both"]
 MODES = [(leaf_attention, root) for leaf_attention in ("document", "sentence") for root in ("first", "mean")]
 
@@ -84,24 +90,6 @@ def test_leaves_that_see_sentences_leave_them_alone(flags):
 
 
 @pytest.mark.parametrize("leaf_attention, document_root", MODES)
-def test_padding_and_batch_mates_change_nothing(leaf_attention, document_root):
-    encoder = build(leaf_attention, document_root)
-    together = Documents(SIZES, extra=3)
-    batch, first = encoder(together.rows), 0
-    for b, sentences in enumerate(SIZES):
-        own = Documents([sentences])
-        states = encoder(own.rows)
-        torch.testing.assert_close(batch.roots[b], states.roots[0])
-        rows = slice(first, first + len(sentences))
-        mine = DocumentStates(
-            batch.leaves[rows, : states.leaves.size(1)], batch.nodes[rows, : states.nodes.size(1)], batch.roots
-        )
-        position, row, _, _ = own.pairs()
-        torch.testing.assert_close(torch.cat(mine[:2], dim=1)[row, position], real_states(states, own))
-        first += len(sentences)
-
-
-@pytest.mark.parametrize("leaf_attention, document_root", MODES)
 def test_what_a_root_depends_on(leaf_attention, document_root):
     """The tests of independence would pass if later sentences were ignored."""
     encoder, documents = build(leaf_attention, document_root), Documents([[4, 3, 5]])
@@ -139,6 +127,30 @@ def test_thousands_of_leaves(leaf_attention, document_root):
     documents = Documents([[12] * 200, [3]])
     encoder = build(leaf_attention, document_root, "--max-source-positions", "64").float()
     assert torch.isfinite(encoder(documents.rows).roots).all()
+
+
+class LargestTensor(TorchDispatchMode):
+    """Remembers how many elements the largest tensor had that any operator returned."""
+
+    elements = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        for tensor in result if isinstance(result, (tuple, list)) else (result,):
+            if isinstance(tensor, torch.Tensor):
+                self.elements = max(self.elements, tensor.untyped_storage().nbytes() // tensor.element_size())
+        return result
+
+
+def test_no_tensor_grows_faster_than_the_document():
+    """Forward and backward; a tensor of all nodes by all leaves, or by all nodes, would grow fourfold."""
+    largest = []
+    for sentences in (20, 40):
+        encoder = build("document", "mean")
+        with LargestTensor() as watched:
+            encoder(Documents([[7] * sentences], nodes=6).rows).roots.sum().backward()
+        largest.append(watched.elements)
+    assert largest[1] <= 2.2 * largest[0]
 
 
 @pytest.mark.parametrize("leaf_attention, name", [("document", "document has 9"), ("sentence", "sentence has 6")])

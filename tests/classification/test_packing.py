@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import torch
 from hypothesis import given, settings
 
 from tests.classification.random_documents import PAD, Documents, lengths
-from tree_fairseq.classification.document_structure import Packing, unpack
+from tree_fairseq.classification.document_structure import Packing
 
 
 def build(documents: Documents) -> Packing:
@@ -44,18 +43,6 @@ def test_rows_hold_the_sentences_one_after_the_other(sizes):
         assert packed["tokens"][p].tolist() == tokens + [PAD] * (width - len(tokens))
         found = list(zip(*(packed[name][p].tolist() for name in ("label", "start", "end", "depth"))))
         assert found == nodes + [(PAD, 0, 0, 0)] * (depth - len(nodes))
-
-
-@settings(max_examples=20, deadline=None)
-@given(sizes=lengths())
-def test_states_come_back_to_their_sentences(sizes):
-    documents = Documents(sizes, extra=1)
-    shared = build(documents)
-    packed = shared.pack(documents.rows, PAD, PAD)
-    tokens = unpack(packed["tokens"].unsqueeze(2), shared.leaves).squeeze(2)
-    assert torch.equal(tokens, documents.rows["tokens"].masked_fill(documents.rows["tokens"] == PAD, 0))
-    labels = unpack(packed["label"].unsqueeze(2), shared.nodes).squeeze(2)
-    assert torch.equal(labels, documents.rows["label"].masked_fill(documents.rows["label"] == PAD, 0))
 
 
 def test_short_sentences_share():

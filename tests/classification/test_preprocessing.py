@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import random
 import shutil
 from pathlib import Path
 
@@ -33,9 +32,8 @@ from tree_fairseq.errors import (
     UnknownClassError,
 )
 from tree_fairseq.parsing.pieces import load_subword_model
-from tree_fairseq.trees.bracket import read_forest, read_tree, write_forest
+from tree_fairseq.trees.bracket import read_forest, read_tree
 from tree_fairseq.trees.spans import decode
-from tree_fairseq.trees.tree import Tree
 
 SPLITS = ("train", "valid", "test", "test1")
 SST = Path(__file__).resolve().parents[3] / "shared" / "data" / "sst" / "dev.txt"
@@ -186,32 +184,6 @@ def test_the_record_counts_nodes_without_a_class(trees, tree_data):
     split = record.splits["valid"]
     assert (split.lines, split.tokens, split.unlabelled) == (9, len(labels), labels.count("-")) and split.unlabelled > 0
     assert record.node_labels and record.node_symbols == "constant" and record.binarize
-
-
-def test_the_classes_of_nodes_are_no_input(trees, tmp_path):
-    """Every label but those of the roots is permuted: token and tree files stay as they are, byte for byte."""
-    chooser = random.Random(1)
-    lines = []
-    for line in read_lines(trees / "train.trees"):
-        labels = labels_in_preorder(line)
-        inner = labels[1:]
-        chooser.shuffle(inner)
-        remaining = iter([labels[0], *inner])
-        # `map_labels` works from the leaves up; preorder is wanted.
-        lines.append("".join(f"({next(remaining)} " if part == "(" else part for part in _shape(read_tree(line))))
-    write_lines(tmp_path / "train.trees", lines)
-    first = folder_bytes(from_trees(trees, tmp_path / "first", splits=("train",)))
-    second = folder_bytes(from_trees(tmp_path, tmp_path / "second", splits=("train",)))
-    changed = {name for name in first if first[name] != second[name]}
-    # Which class an inner node has decides nothing but the line of classes.
-    assert changed == {"train.text-class.class.bin", "tree.json"}
-
-
-def _shape(tree: Tree):
-    """The written tree with its labels left out."""
-    for part in write_forest(relabelled((tree,))).replace("(X ", "\0").split("\0")[1:]:
-        yield "("
-        yield part
 
 
 def test_numbers_of_children_decide_whether_new_text_is_binarised(tmp_path):

@@ -56,9 +56,3 @@ def test_the_lstm_is_read_at_both_ends(layers):
     found, expected = model(*batch())["logits"], torch.stack(expected)
     torch.testing.assert_close(found, expected)
     assert_gradients_equal(model, found, expected)
-
-
-@pytest.mark.parametrize("arch", ["transformer_classifier_tiny", "lstm_classifier_tiny"])
-def test_they_have_no_scores_of_nodes(arch):
-    scores = build_classifier(arch)(*batch())
-    assert scores["node_logits"] is None and scores["leaf_logits"] is None

@@ -1,4 +1,4 @@
-"""The Tree-Transformer that classifies, against its encoder sentence by sentence; the encoder has its own tests."""
+"""The options of the Tree-Transformer that classifies; the encoder has its own tests."""
 
 from __future__ import annotations
 
@@ -7,48 +7,14 @@ import argparse
 import pytest
 import torch
 from fairseq.models import ARCH_MODEL_REGISTRY
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from tests.classification.documents import assert_gradients_equal, build_classifier, inputs_of
-from tests.nn.tree_rows import PAD, collate_documents, row_trees, tree_of
+from tests.classification.documents import build_classifier, inputs_of
+from tests.nn.tree_rows import collate_documents, tree_of
 from tree_fairseq.classification.tree_transformer_classifier import DocumentEncoder
 from tree_fairseq.support.python_versions import zip_equal
-from tree_fairseq.tree_transformer.model import TreeTransformerEncoder
 
 ARCH = "tree_transformer_classifier_tiny"
 DOCUMENTS = [[tree_of(["5", "4", "6"]), tree_of("8"), tree_of(["7", ["6", "5", "4"], "8"])], [tree_of("4")]]
-
-
-@settings(max_examples=10, deadline=None)
-@given(
-    documents=st.lists(st.lists(row_trees(6), min_size=1, max_size=3), min_size=1, max_size=3),
-    document_root=st.sampled_from(["first", "mean"]),
-    extra=st.integers(0, 2),
-)
-def test_every_sentence_alone_and_the_first_or_all_for_the_document(documents, document_root, extra):
-    model = build_classifier(ARCH, "--leaf-attention", "sentence", document_root=document_root)
-    rows = collate_documents(documents, extra)
-    scores = model(**inputs_of(model, rows, node_logits=True))
-    linear, roots, others = model.readout.linear, [], []
-    for document in documents:
-        tops = []
-        for tree in document:
-            alone = collate_documents([[tree]])
-            states = TreeTransformerEncoder.forward(model.encoder, alone["tokens"], source_spans=alone)["encoder_out"][
-                0
-            ][:, 0]
-            own = [linear.weight @ state + linear.bias for state in states]
-            num_leaves = alone["tokens"].size(1)
-            tops.append(own[0] if tree.is_leaf else own[num_leaves])
-            others.append((own[:num_leaves], own[num_leaves:]))
-        roots.append(tops[0] if document_root == "first" else sum(tops) / len(tops))
-    leaves, nodes = ([score for part in others for score in part[kind]] for kind in (0, 1))
-    expected = torch.stack([*roots, *nodes, *leaves])
-    is_node, is_leaf = rows["end"] > rows["start"], rows["tokens"] != PAD
-    found = torch.cat([scores["logits"], scores["node_logits"][is_node], scores["leaf_logits"][is_leaf]])
-    torch.testing.assert_close(found, expected)
-    assert_gradients_equal(model, found, expected)
 
 
 @pytest.mark.parametrize("document_root", ["first", "mean"])

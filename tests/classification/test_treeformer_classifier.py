@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import shutil
 
@@ -144,24 +143,6 @@ def test_the_start_has_a_position_of_its_own():
 # Pretrained
 
 
-def test_states_are_those_of_the_library(albert):
-    transformers = library()
-    encoder = PretrainedEncoder.from_folder(SOURCE, albert).eval()
-    stock = transformers.AlbertModel.from_pretrained(albert).eval()
-    vocabulary = json.loads((albert / "tokenizer.json").read_text())["model"]["vocab"]
-    with torch.no_grad():
-        states = encoder(**batch())["encoder_out"][0]
-        for row, text in enumerate(TEXTS):
-            pieces = ["[CLS]", *("[SEP]" if index == EOS else SOURCE[index] for index in text)]
-            first = pieces.index("[SEP]") + 1
-            segments = [0] * first + [1] * (len(pieces) - first)
-            alone = stock(
-                input_ids=torch.tensor([[vocabulary[piece] for piece in pieces]]),
-                token_type_ids=torch.tensor([segments]),
-            ).last_hidden_state[0]
-            torch.testing.assert_close(states[: len(pieces), row], alone, rtol=1e-4, atol=1e-5)
-
-
 def test_dropout_is_that_of_the_flags(albert):
     config = build(
         task(), "--encoder-name", str(albert), "--dropout", "0.15", "--attention-dropout", "0.04", arch=ARCH
@@ -207,22 +188,3 @@ def test_names_that_the_hub_does_not_have(monkeypatch):
         match="no-such-encoder is not a folder, and no encoder of that name can be fetched from the hub: no route",
     ):
         encoder_folder("no-such-encoder")
-
-
-@pytest.mark.parametrize(
-    ("broken", "message"),
-    [({"config.json"}, "has no config.json"), ({"model.safetensors"}, r"no file of weights \(\*.safetensors\)")],
-)
-def test_incomplete_folders(albert, tmp_path, broken, message):
-    copy = tmp_path / "copy"
-    shutil.copytree(albert, copy, ignore=lambda folder, names: broken & set(names))
-    with pytest.raises(InputError, match=message):
-        build(task(), "--encoder-name", str(copy), arch=ARCH)
-
-
-def test_folders_with_pickles(albert, tmp_path):
-    copy = tmp_path / "copy"
-    shutil.copytree(albert, copy, ignore=shutil.ignore_patterns("*.safetensors"))
-    torch.save({}, copy / "pytorch_model.bin")
-    with pytest.raises(InputError, match="weights in other forms could run code"):
-        build(task(), "--encoder-name", str(copy), arch=ARCH)
