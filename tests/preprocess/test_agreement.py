@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -12,19 +11,9 @@ from hypothesis import strategies as st
 from preprocess.agreement import main
 from preprocess.agreement_linzen import form_number, load_table
 from preprocess.agreement_subjects import agreements, verb_number
+from tests.preprocess.files import DATA, lines, rows, write
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.bracket import read_forest
-
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
-
-
-def write(path, *rows):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(row + "\n" for row in rows), encoding="utf-8")
-
-
-def rows(folder, split):
-    return [tuple(line.split("\t")) for line in (folder / f"{split}.tsv").read_text().splitlines()]
 
 
 def prepare(data, output, *flags):
@@ -91,10 +80,8 @@ def test_verbs_whose_subjects_precede_them(tree, expected):
 
 def test_every_tree_of_a_line():
     tree = "(S (NP (NN man)) (VP (VBZ sleeps)))"
-    assert found(f"{tree} {tree.replace('man', 'dog')}") == [
-        ("man", "man", "singular", 0),
-        ("dog", "dog", "singular", 0),
-    ]
+    each = found(f"{tree} {tree.replace('man', 'dog')}")
+    assert each == [("man", "man", "singular", 0), ("dog", "dog", "singular", 0)]
 
 
 def test_deep_trees():
@@ -153,9 +140,7 @@ def test_nothing_but_the_words_before_the_verb_is_written(toy_agreement, tmp_pat
         for prefix, number in rows(tmp_path, split):
             assert not verbs & set(prefix.split())
             assert number == ("plural" if prefix.split()[1].endswith("s") else "singular")
-    for (prefix, _number), group in zip_equal(
-        rows(tmp_path, "test"), (tmp_path / "test.groups").read_text().splitlines()
-    ):
+    for (prefix, _number), group in zip_equal(rows(tmp_path, "test"), lines(tmp_path / "test.groups")):
         nouns = [word.endswith("s") for word in prefix.split() if word.rstrip("s") in ("key", "door", "author", "lamp")]
         assert group == f"attractors_{sum(noun != nouns[0] for noun in nouns)}"
 
@@ -164,15 +149,10 @@ def test_text_is_parsed_to_find_verbs(toy_agreement, tmp_path):
     """A control has no verb phrases to find; that the parses are read is seen with trees that a parser of brackets
     passes on.
     """
-    write(tmp_path / "text" / "train.txt", *((toy_agreement / "train.mrg").read_text().splitlines()))
-    assert (
-        prepare(
-            toy_agreement, tmp_path / "parsed", "--training", tmp_path / "text", "--tree-parser", "brackets",
-            "--valid", 12,
-        )
-        == 0
-    )  # fmt: skip
-    assert prepare(toy_agreement, tmp_path / "trees", "--training", toy_agreement / "train.mrg", "--valid", 12) == 0
+    write(tmp_path / "text" / "train.txt", *lines(toy_agreement / "train.mrg"))
+    sources = {"parsed": (tmp_path / "text", "--tree-parser", "brackets"), "trees": (toy_agreement / "train.mrg",)}
+    for name, source in sources.items():
+        assert prepare(toy_agreement, tmp_path / name, "--training", *source, "--valid", 12) == 0
     for split in ("train", "valid", "test"):
         assert rows(tmp_path / "parsed", split) == rows(tmp_path / "trees", split)
     assert len(rows(tmp_path / "trees", "train")) == 48
@@ -260,8 +240,8 @@ def test_what_does_not_fit_is_named(tmp_path, capsys, files, message):
     (tmp_path / "data").mkdir()
     if "train.mrg" in files:
         files = {"subj_agr_filtered.text": ["a is"], "subj_agr_filtered.gold": ["1\tis\tare\t0"], **files}
-    for name, lines in files.items():
-        write(tmp_path / "data" / name, *lines)
+    for name, texts in files.items():
+        write(tmp_path / "data" / name, *texts)
     assert prepare(tmp_path / "data", tmp_path / "out") == 1
     assert message in capsys.readouterr().err
     assert not list((tmp_path / "out").iterdir())
@@ -272,10 +252,8 @@ def test_published_test_set(toy_agreement, tmp_path):
         pytest.skip("the test set is not here")
     assert prepare(DATA / "sva", tmp_path, "--training", toy_agreement) == 0
     written = rows(tmp_path, "test")
-    assert len(written) == 7485 and written[0] == (
-        "as a consequence of being mostly privately owned , the town",
-        "singular",
-    )
+    first = "as a consequence of being mostly privately owned , the town"
+    assert len(written) == 7485 and written[0] == (first, "singular")
     groups = (tmp_path / "test.groups").read_text().split()
     assert {name: groups.count(name) for name in set(groups)} == {
         "attractors_0": 1970, "attractors_1": 1957, "attractors_2": 1943, "attractors_3": 1285, "attractors_4": 330,

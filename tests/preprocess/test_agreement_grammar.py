@@ -9,7 +9,8 @@ import pytest
 from preprocess.agreement_grammar import MAX_ATTRACTORS, Lexicon, count_tags, generate, third_persons
 from preprocess.agreement_subjects import PLURAL, SINGULAR
 from preprocess.corpora import CorpusError
-from tests.preprocess.test_agreement import prepare, rows
+from tests.preprocess.files import rows
+from tests.preprocess.test_agreement import prepare
 from tree_fairseq.trees.bracket import read_forest
 
 SINGULARS, PLURALS = ("cat", "tree", "woman"), ("cats", "trees", "women")

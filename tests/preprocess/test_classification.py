@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tarfile
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -12,13 +11,14 @@ from preprocess import toy_corpus
 from preprocess.classification import ABOUT, main
 from preprocess.corpora import CorpusError
 from preprocess.labelled_lines import Labelled, hold_out, write_splits
+from tests.preprocess.files import DATA, lines, rows, write
 from tree_fairseq.classification.examples import read_examples
 from tree_fairseq.trees.bracket import read_forest
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 NAMES = sorted(ABOUT)
 FLAGS = {"imdb": ("--valid", "10"), "movie_reviews": ("--valid", "10")}
 SUFFIX = {"sst5": "trees", "sst2": "trees"}
+SPLITS = ("train", "valid", "test")
 
 
 @pytest.fixture(scope="module")
@@ -33,43 +33,24 @@ def prepare(name, data, output, *flags):
     return main([name, "--data", str(data), "--output", str(output), *FLAGS.get(name, ()), *flags])
 
 
-def lines(path):
-    return path.read_text(encoding="utf-8").splitlines()
-
-
-def write(path, *rows):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(row + "\n" for row in rows), encoding="utf-8")
-
-
-def rows(folder, split="test"):
-    return [tuple(line.split("\t")) for line in lines(folder / f"{split}.tsv")]
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_splits_are_what_preprocessing_reads(raw, tmp_path, name):
     assert prepare(name, raw / name, tmp_path / "one") == 0
     suffix = SUFFIX.get(name, "tsv")
-    assert sorted(path.name for path in (tmp_path / "one").iterdir()) == [
-        f"{split}.{suffix}" for split in ("test", "train", "valid")
-    ]
-    examples = {
-        split: read_examples(tmp_path / "one" / f"{split}.{suffix}", suffix, None)
-        for split in ("train", "valid", "test")
-    }
+    assert {path.name for path in (tmp_path / "one").iterdir()} == {f"{split}.{suffix}" for split in SPLITS}
+    examples = {split: read_examples(tmp_path / "one" / f"{split}.{suffix}", suffix, None) for split in SPLITS}
     assert all(len(own.counts()) >= 2 and len(own.texts) >= 8 for own in examples.values())
     assert examples["test"].counts().keys() <= examples["train"].counts().keys()
     assert prepare(name, raw / name, tmp_path / "two") == 0
     for split in examples:
-        assert (tmp_path / "one" / f"{split}.{suffix}").read_bytes() == (
-            tmp_path / "two" / f"{split}.{suffix}"
-        ).read_bytes()
+        one, two = ((tmp_path / folder / f"{split}.{suffix}").read_bytes() for folder in ("one", "two"))
+        assert one == two
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_split_may_be_a_sample(raw, tmp_path, name):
     assert prepare(name, raw / name, tmp_path, "--limit", "3") == 0
-    for split in ("train", "valid", "test"):
+    for split in SPLITS:
         assert len(lines(tmp_path / f"{split}.{SUFFIX.get(name, 'tsv')}")) == 3
 
 
@@ -134,13 +115,8 @@ def test_published_sizes(tmp_path, caplog):
     assert prepare("sst2", tmp_path / "data", tmp_path / "out") == 0
     assert [len(lines(tmp_path / "out" / f"{split}.trees")) for split in ("valid", "test")] == [872, 1821]
     assert "229 of 1101 sentences are neutral" in caplog.text and "389 of 2210 sentences are neutral" in caplog.text
-    labels = {
-        node.label
-        for line in lines(tmp_path / "out" / "test.trees")[:200]
-        for node in read_forest(line)[0].preorder()
-        if not node.is_leaf
-    }
-    assert labels == {"0", "1", "-"}
+    trees = [read_forest(line)[0] for line in lines(tmp_path / "out" / "test.trees")[:200]]
+    assert {node.label for tree in trees for node in tree.preorder() if not node.is_leaf} == {"0", "1", "-"}
 
 
 # --- reviews ---------------------------------------------------------------------------------------------------------
@@ -156,9 +132,9 @@ def test_folds_test_on_each_document_once(tmp_path):
     tested = Counter()
     for fold in range(1, 11):
         assert prepare("movie_reviews", tmp_path / "data", tmp_path / "out", "--fold", str(fold)) == 0
-        splits = {split: rows(tmp_path / "out", split) for split in ("train", "valid", "test")}
+        splits = {split: rows(tmp_path / "out", split) for split in SPLITS}
         assert sum(map(len, splits.values())) == len({row for part in splits.values() for row in part}) == 40
-        assert [len(splits[split]) for split in ("train", "valid", "test")] == [26, 10, 4]
+        assert [len(splits[split]) for split in SPLITS] == [26, 10, 4]
         assert Counter(name for _, name in splits["valid"]) == {"positive": 5, "negative": 5}
         assert [int(text.split()[1]) // 2 for text, _ in splits["test"]] == [fold - 1] * 4
         tested.update(splits["test"])
@@ -175,10 +151,8 @@ def test_the_published_archive_of_reviews_is_read_in_order(tmp_path):
     with tarfile.open(tmp_path / "data" / "review_polarity.tar.gz", "w:gz") as tar:
         tar.add(folder, "txt_sentoken")
     assert prepare("movie_reviews", tmp_path / "data", tmp_path / "out", "--fold", "3", "--valid", "4") == 0
-    assert rows(tmp_path / "out") == [
-        ("neg 2 . second sentence .", "negative"),
-        ("pos 2 . second sentence .", "positive"),
-    ]
+    wanted = {"negative": "neg 2 . second sentence .", "positive": "pos 2 . second sentence ."}
+    assert {name: text for text, name in rows(tmp_path / "out")} == wanted
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["test.tsv", "train.tsv", "valid.tsv"]
 
 
@@ -186,10 +160,8 @@ def test_reviews_lose_their_markup(tmp_path):
     for split in ("train", "test"):
         for part in ("pos", "neg"):
             for number in range(4):
-                write(
-                    tmp_path / "data" / "aclImdb" / split / part / f"{number}_{number}.txt",
-                    f"It's {part}<br /><br />3 < 4 &amp; so: {number}",
-                )
+                path = tmp_path / "data" / "aclImdb" / split / part / f"{number}_{number}.txt"
+                write(path, f"It's {part}<br /><br />3 < 4 &amp; so: {number}")
     assert prepare("imdb", tmp_path / "data", tmp_path / "out", "--valid", "2") == 0
     assert rows(tmp_path / "out")[0] == ("It &apos;s neg 3 &lt; 4 &amp; so : 0", "negative")
     assert Counter(name for _, name in rows(tmp_path / "out", "train")) == {"positive": 3, "negative": 3}

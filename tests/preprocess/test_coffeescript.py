@@ -21,12 +21,13 @@ from preprocess.programs.__main__ import main
 from preprocess.programs.coffee_language import LAYOUT, coffee_text, read_coffee
 from preprocess.programs.coffeescript import SETTINGS, SUFFIXES, CoffeeSampler, data_set
 from preprocess.programs.javascript import JavaScriptCompiler, NodeError, is_easy, translate_easy
+from tests.preprocess.files import DATA, lines
 from tree_fairseq.errors import NotationError
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Tree
 
-PUBLISHED = Path(__file__).resolve().parents[3] / "shared" / "data" / "tree2tree_programs" / "cs_js_BL_mini"
+PUBLISHED = DATA / "tree2tree_programs" / "cs_js_BL_mini"
 BRACKET = notation_named("bracket")
 
 
@@ -109,20 +110,9 @@ def test_tokens_are_read(text, tree):
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        "TERMINATOR",
-        "x y",
-        "x +",
-        "+ x",
-        "x = if",
-        "if x",
-        "if x INDENT",
-        "if x INDENT OUTDENT",
-        "x OUTDENT",
-        "if x INDENT y OUTDENT else z",
-        "while x INDENT y OUTDENT else INDENT z OUTDENT",
+        *("", "TERMINATOR", "x y", "x +", "+ x", "x = if", "if x", "if x INDENT", "if x INDENT OUTDENT", "x OUTDENT"),
+        *("( x", "if x INDENT y OUTDENT else z", "while x INDENT y OUTDENT else INDENT z OUTDENT"),
         "if a INDENT b OUTDENT else INDENT c OUTDENT else INDENT d OUTDENT",
-        "( x",
     ],
 )
 def test_tokens_that_are_no_program(text):
@@ -269,7 +259,7 @@ def check_sets(folder: Path, name: str) -> None:
     assert {path.name for path in folder.iterdir()} == files
     seen: set[str] = set()
     for split, size in (("train", 60), ("valid", 10), ("test", 8)):
-        rows = [(folder / f"{split}.{suffix}").read_text().splitlines() for suffix in SUFFIXES]
+        rows = [lines(folder / f"{split}.{suffix}") for suffix in SUFFIXES]
         assert {len(row) for row in rows} == {size}
         for source, target, words, tokens in zip_equal(*rows):
             assert not {source, target} & seen

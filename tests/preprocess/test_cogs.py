@@ -13,10 +13,7 @@ from preprocess.cogs import stratified
 from preprocess.corpora import CorpusError
 from preprocess.logical_forms import Example
 from preprocess.semantic_parsing import main
-
-
-def lines(path):
-    return path.read_text(encoding="utf-8").splitlines()
+from tests.preprocess.files import lines, write
 
 
 @pytest.fixture
@@ -58,14 +55,14 @@ def test_lines_of_cogs_that_are_wrong(cogs, capsys, row, message):
     assert message in capsys.readouterr().err
 
 
+NAMES = ("train", "dev", "test", "gen")
 ORIGINAL = "* cat ( x _ 1 ) ; see . agent ( x _ 2 , x _ 1 )"
 
 
 def test_original_forms_are_kept_as_they_are(cogs):
-    for name in ("train", "dev", "test", "gen"):
-        (cogs / f"{name}.tsv").write_text(
-            f"The cat saw .\t{ORIGINAL}\tin distribution\nCat\tLAMBDA a . cat ( a )\tprimitive\n"
-        )
+    rows = (f"The cat saw .\t{ORIGINAL}\tin distribution", "Cat\tLAMBDA a . cat ( a )\tprimitive")
+    for name in NAMES:
+        write(cogs / f"{name}.tsv", *rows)
     assert prepare("cogs", cogs, "--targets", "original") == 0
     assert lines(cogs / "out" / "train.lf") == [ORIGINAL, "LAMBDA a . cat ( a )"]
     assert lines(cogs / "out" / "test.groups") == ["in_distribution", "primitive"]
@@ -75,22 +72,22 @@ def test_the_other_forms_are_refused_or_found_beside(cogs, capsys):
     assert prepare("cogs", cogs, "--targets", "original") == 1
     assert "train.tsv:1: a variable-free logical form" in capsys.readouterr().err
     (cogs / "variable_free").mkdir()
-    for name in ("train", "dev", "test", "gen"):
+    for name in NAMES:
         (cogs / f"{name}.tsv").rename(cogs / "variable_free" / f"{name}.tsv")
-        (cogs / f"{name}.tsv").write_text(f"The cat saw .\t{ORIGINAL}\tin_distribution\n")
+        write(cogs / f"{name}.tsv", f"The cat saw .\t{ORIGINAL}\tin_distribution")
     assert prepare("cogs", cogs) == 0
     assert prepare("cogs", cogs, "--targets", "original") == 0
 
 
 def test_variable_free_forms_are_made_where_there_are_none(cogs):
     row = "The cat saw Ava .\t* cat ( x _ 1 ) ; see . agent ( x _ 2 , x _ 1 ) AND see . theme ( x _ 2 , Ava )\tx"
-    for name in ("train", "dev", "test", "gen"):
-        (cogs / f"{name}.tsv").write_text(row + "\n")
+    for name in NAMES:
+        write(cogs / f"{name}.tsv", row)
     assert prepare("cogs", cogs, "--original-forms", str(cogs / "original")) == 0
     assert lines(cogs / "out" / "test.lf") == ["see ( agent = * cat , theme = Ava )"]
     assert lines(cogs / "original" / "test.lf") == [row.split("\t")[1]]
     assert lines(cogs / "original" / "test1.groups") == ["x"]
-    (cogs / "test.tsv").write_text("Ava saw the rose .\tsee ( agent = * cat , theme = Ava )\tx\n")
+    write(cogs / "test.tsv", "Ava saw the rose .\tsee ( agent = * cat , theme = Ava )\tx")
     assert prepare("cogs", cogs, "--original-forms", str(cogs / "original")) == 1
 
 
@@ -119,9 +116,8 @@ def test_directions(active):
     assert all(source.startswith("( S ") and target.startswith("( LF ") for source, target in turned)
     assert back == [(target, source) for source, target in turned]
     assert all(pair in (one, other) for pair, one, other in zip(mixed, turned, back))
-    assert mixed == [
-        tuple(json.loads(line)[side] for side in ("source", "target")) for line in lines(active / "train.json")
-    ]
+    read = [json.loads(line) for line in lines(active / "train.json")]
+    assert mixed == [(example["source"], example["target"]) for example in read]
 
 
 def test_what_is_no_sentence_and_form():

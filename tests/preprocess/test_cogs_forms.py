@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import pytest
 
 from preprocess.cogs_forms import NOT_A_FORM, has_variables, main, restore, with_variables, without_variables
 from preprocess.corpora import CorpusError
+from tests.preprocess.files import DATA, lines, write
 
 ALL = "COGS_ALL" in os.environ
 """Whether all 51,155 forms are converted, in a quarter of a minute, and not a part of them."""
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "cogs"
 EXAMPLES = (
     (
         "A melon was given to a girl by the guard .",
@@ -47,17 +46,11 @@ def test_both_ways(sentence, original, free):
 
 @pytest.mark.parametrize("name", ["train", "dev", "test", "gen"])
 def test_every_published_form_converts_there_and_back(name):
-    if not DATA.is_dir():
+    if not (DATA / "cogs").is_dir():
         pytest.skip("COGS is not in ../shared/data/cogs")
     step = 1 if name in ("dev", "test") or ALL else 10
-    rows = [
-        tuple(line.split("\t") for line in lines)
-        for lines in zip(
-            (DATA / f"{name}.tsv").read_text(encoding="utf-8").splitlines()[::step],
-            (DATA / "variable_free" / f"{name}.tsv").read_text(encoding="utf-8").splitlines()[::step],
-        )
-    ]
-    assert len(rows) > 2000
+    files = [lines(DATA / "cogs" / folder / f"{name}.tsv")[::step] for folder in (".", "variable_free")]
+    rows = [(own.split("\t"), other.split("\t")) for own, other in zip(*files)]
     assert sum(has_variables(original[1]) for original, _ in rows) > 2000
     for (sentence, original, _), (_, free, _) in rows:
         assert without_variables(original) == free
@@ -94,15 +87,15 @@ def test_circles_below_a_root():
 
 def test_outputs_of_fairseq_generate(tmp_path, capsys):
     sentences = ["The cat saw .", "Ava ran ."]
-    (tmp_path / "test.nl").write_text("".join(sentence + "\n" for sentence in sentences))
+    write(tmp_path / "test.nl", *sentences)
     output = [
         "S-1\tAva ran .", "H-1\t-0.1\trun ( agent = Ava )", "H-0\t-0.2\tsee ( agent = * cat",
         "D-0\t-0.2\tsee ( agent = cat )", "P-0\t-0.2", "Generate test with beam=1: BLEU4 = 0",
     ]  # fmt: skip
-    (tmp_path / "generate-test.txt").write_text("".join(line + "\n" for line in output))
+    write(tmp_path / "generate-test.txt", *output)
     flags = ["--run", tmp_path, "--set", "test", "--sentences", tmp_path / "test.nl", "--output", tmp_path / "o"]
     assert main(list(map(str, flags))) == 0
-    restored = (tmp_path / "o" / "generate-test.txt").read_text().splitlines()
+    restored = lines(tmp_path / "o" / "generate-test.txt")
     assert restored[1] == "H-1\t-0.1\trun . agent ( x _ 1 , Ava )"
     assert restored[2] == f"H-0\t-0.2\t{NOT_A_FORM}"
     assert restored[3] == "D-0\t-0.2\tcat ( x _ 1 ) AND see . agent ( x _ 2 , x _ 1 )"

@@ -25,6 +25,7 @@ from preprocess.english_german.english import progressive_form, third_person
 from preprocess.english_german.lexicon import adjectives, nouns, regular_plural
 from preprocess.english_german.sampler import Sampler
 from preprocess.english_german.verbs import TABLES, regular_past, verbs
+from tests.preprocess.files import lines
 from tree_fairseq.trees.bracket import read_tree, write_forest
 
 NOUN = {noun.singular: noun for noun in nouns()}
@@ -281,16 +282,10 @@ def test_second_person_and_participle(base, frame, particle, second, past, parti
 def test_english_forms():
     assert [third_person(base) for base in ("go", "carry", "catch", "play")] == ["goes", "carries", "catches", "plays"]
     assert [regular_past(base) for base in ("love", "carry", "play")] == ["loved", "carried", "played"]
-    assert [
-        progressive_form(verb(*each))
-        for each in (("lie", "located"), ("write", "transitive"), ("see", "transitive"), ("hug", "transitive"))
-    ] == ["lying", "writing", "seeing", "hugging"]
-    assert [regular_plural(noun) for noun in ("cherry", "boy", "box", "church")] == [
-        "cherries",
-        "boys",
-        "boxes",
-        "churches",
-    ]
+    verbs_of = (("lie", "located"), ("write", "transitive"), ("see", "transitive"), ("hug", "transitive"))
+    assert [progressive_form(verb(*each)) for each in verbs_of] == ["lying", "writing", "seeing", "hugging"]
+    plurals = {"cherry": "cherries", "boy": "boys", "box": "boxes", "church": "churches"}
+    assert {noun: regular_plural(noun) for noun in plurals} == plurals
 
 
 def test_every_class_that_a_verb_or_an_adjective_asks_for_has_nouns():
@@ -318,23 +313,7 @@ def test_every_tense_and_clause_is_drawn():
     sampler = Sampler(random.Random(3))
     tenses = {sampler.sentence().clause.tense for _ in range(2_000)}
     assert tenses == set(TENSES) - {"pluperfect"}  # which belongs to subordinate clauses
-    for word in (
-        "hatte",
-        "dass",
-        "ob",
-        "weil",
-        "nachdem",
-        "zu",
-        "denen",
-        "nicht",
-        "kein",
-        "wurde",
-        "wem",
-        "warum",
-        "einem",
-        "den",
-        "zurück",
-    ):
+    for word in "hatte dass ob weil nachdem zu denen nicht kein wurde wem warum einem den zurück".split():
         assert f" {word} " in text, word
 
 
@@ -359,23 +338,16 @@ def test_command_line_is_deterministic_and_its_splits_are_apart(tmp_path):
     main(["--out", str(tmp_path / "a"), *arguments])
     main(["--out", str(tmp_path / "b"), *arguments])
     main(["--out", str(tmp_path / "c"), *arguments, "--seed", "9"])
-    names = sorted(path.name for path in (tmp_path / "a").iterdir())
-    assert names == sorted(
-        f"{split}.{kind}" for split in ("train", "valid", "test") for kind in ("en", "de", "en.trees")
-    )
+    kinds, counts = ("en", "de", "en.trees"), {"train": 300, "valid": 40, "test": 50}
+    names = {path.name for path in (tmp_path / "a").iterdir()}
+    assert names == {f"{split}.{kind}" for split in counts for kind in kinds}
     seen: set[str] = set()
-    for split, count in (("train", 300), ("valid", 40), ("test", 50)):
-        lines = (tmp_path / "a" / f"{split}.en").read_text(encoding="utf-8").splitlines()
-        trees = (tmp_path / "a" / f"{split}.en.trees").read_text(encoding="utf-8").splitlines()
-        assert (
-            len(lines)
-            == len(trees)
-            == count
-            == len((tmp_path / "a" / f"{split}.de").read_text(encoding="utf-8").splitlines())
-        )
-        assert [" ".join(read_tree(tree).leaves()) for tree in trees] == lines
-        assert not seen & set(lines)
-        seen |= set(lines)
+    for split, count in counts.items():
+        sources, targets, trees = (lines(tmp_path / "a" / f"{split}.{kind}") for kind in kinds)
+        assert len(sources) == len(targets) == len(trees) == count
+        assert [" ".join(read_tree(tree).leaves()) for tree in trees] == sources
+        assert not seen & set(sources)
+        seen |= set(sources)
     for name in names:
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
     assert (tmp_path / "a" / "train.en").read_bytes() != (tmp_path / "c" / "train.en").read_bytes()

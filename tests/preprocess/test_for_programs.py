@@ -7,7 +7,6 @@ import operator
 import random
 from functools import cache, partial
 from itertools import islice
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -29,11 +28,11 @@ from preprocess.programs.for_language import (
     to_lambda,
 )
 from preprocess.programs.splits import chunks, fill
+from tests.preprocess.files import DATA, lines
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Tree
 
-PUBLISHED_FOLDER = Path(__file__).resolve().parents[3] / "shared" / "data" / "for2lam"
 BRACKET = notation_named("bracket")
 DIALECTS = st.sampled_from((CHEN, REBUILD))
 
@@ -90,13 +89,8 @@ def test_translation_is_the_definition(drawn):
     assert is_term(translated)
 
 
-TEMPLATES = {
-    "Assign": "{} = {}",
-    "For": "for {} = {} ; {} ; {} do {} endfor",
-    "Seq": "{} ; {}",
-    "Var": "{}",
-    "Const": "{}",
-}
+TEMPLATES = {"Assign": "{} = {}", "For": "for {} = {} ; {} ; {} do {} endfor", "Seq": "{} ; {}"}
+TEMPLATES |= {"Var": "{}", "Const": "{}"}
 TEMPLATES |= {"Let": "let {} = {} in {}", "Letrec": "letrec {} {} = {} in {}", "App": "{} {}"}
 TEMPLATES |= {tag: f"{{}} {word} {{}}" for tag, word in (OPERATORS | COMPARISONS).items()}
 
@@ -195,7 +189,7 @@ def test_variables_are_declared_before_they_are_read():
 
 @cache
 def published(name):
-    path = PUBLISHED_FOLDER / name
+    path = DATA / "for2lam" / name
     if not path.exists():
         pytest.skip(f"{path} is not at hand")
     return read_published(path)
@@ -255,7 +249,7 @@ def test_published_files_that_are_not_right(content, message, tmp_path):
 def test_lengths_of_both_settings(setting, mean, tmp_path):
     sizes = ["--train", "300", "--valid", "50", "--test", "50"]
     assert main(["for2lam", "--setting", setting, *sizes, "--output", str(tmp_path)]) == 0
-    lengths = [len(line.split()) for line in (tmp_path / "train.raw.for").read_text().splitlines()]
+    lengths = [len(line.split()) for line in lines(tmp_path / "train.raw.for")]
     assert sum(lengths) / len(lengths) == pytest.approx(mean, rel=0.05)
     assert SETTINGS[setting].shortest <= min(lengths) and max(lengths) <= SETTINGS[setting].longest
 
@@ -275,7 +269,7 @@ def test_command_line(tmp_path, capsys):
         assert name.startswith("train") or first == fewer
     seen: set[str] = set()
     for split, size in (("train", 600), ("valid", 60), ("test", 50)):
-        rows = [(tmp_path / "a" / f"{split}.{kind}").read_text().splitlines() for kind in SUFFIXES]
+        rows = [lines(tmp_path / "a" / f"{split}.{kind}") for kind in SUFFIXES]
         assert {len(row) for row in rows} == {size}
         for source, target, source_text, target_text in zip_equal(*rows):
             tree = BRACKET.read(source)
@@ -299,9 +293,9 @@ def test_published_sets_become_valid_and_test(tmp_path):
         (tmp_path / name).write_text(json.dumps([*elements, elements[0]]))
     arguments = ["for2lam", "--setting", "rebuild", "--train", "400", "--data", str(tmp_path)]
     assert main([*arguments, "--output", str(tmp_path / "out")]) == 0
-    splits = {name: (tmp_path / f"out/{name}.for").read_text().splitlines() for name in ("train", "valid", "test")}
-    lines = [line for split in splits.values() for line in split]
-    assert len(set(lines)) == len(lines) > len(splits["train"]) == 400 and len(splits["test"]) <= 60
+    splits = {name: lines(tmp_path / f"out/{name}.for") for name in ("train", "valid", "test")}
+    programs = [line for split in splits.values() for line in split]
+    assert len(set(programs)) == len(programs) > len(splits["train"]) == 400 and len(splits["test"]) <= 60
 
 
 def to_json(tree: Tree):

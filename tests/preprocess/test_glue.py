@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from fairseq.data import Dictionary
 
 from preprocess import toy_corpus
 from preprocess.glue import TASKS, load, main
 from tests.nn.pretrained import library, save_albert
+from tests.preprocess.files import DATA, lines, write
 from tree_fairseq.classification.examples import read_examples
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 MNLI_HEAD = "index\tpromptID\tgenre\tsentence1_parse\tsentence1\tsentence2\tlabel1\tgold_label"
 
 
@@ -24,18 +22,13 @@ def raw(tmp_path_factory):
     return folder
 
 
-def lines(path):
-    return path.read_text(encoding="utf-8").splitlines()
-
-
-def write(path, *rows):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(f"{row}\n" for row in rows), encoding="utf-8")
+def prepare(name, data, output, *flags):
+    return main([name, *map(str, ("--data", data, "--output", output, *flags))])
 
 
 @pytest.mark.parametrize("name", TASKS)
 def test_a_tenth_selects_and_the_development_set_is_tested(raw, tmp_path, name):
-    assert main([name, "--data", str(raw / name), "--output", str(tmp_path)]) == 0
+    assert prepare(name, raw / name, tmp_path) == 0
     tests = ("test", "test1") if name == "mnli" else ("test",)
     counts = {split: len(lines(tmp_path / f"{split}.tsv")) for split in ("train", "valid", *tests)}
     assert counts == {"train": 54, "valid": 6, **dict.fromkeys(tests, 12)}
@@ -58,9 +51,8 @@ def test_columns_are_found_by_their_names(tmp_path):
     for name in ("train", "dev_matched", "dev_mismatched"):
         write(tmp_path / f"{name}.tsv", MNLI_HEAD, *rows)
     read = TASKS["mnli"].read(tmp_path, "train")
-    assert [line.name for line in read] == ["neutral", "entailment", "contradiction"], (
-        "the one without agreement is left out"
-    )
+    # The one without agreement is left out.
+    assert [line.name for line in read] == ["neutral", "entailment", "contradiction"]
     assert read[1].text == "A dog1 .\tThere is one."
 
 
@@ -73,10 +65,8 @@ def test_cola_s_own_release_has_two_development_sets(tmp_path):
 def test_sst_2_with_and_without_names(tmp_path):
     write(tmp_path / "train.tsv", "sentence\tlabel", "good film \t1")
     write(tmp_path / "dev.tsv", "good film\t1", "dull\t0")
-    assert [[line.name for line in TASKS["sst2"].read(tmp_path, split)] for split in ("train", "dev")] == [
-        ["1"],
-        ["1", "0"],
-    ]
+    train, dev = (TASKS["sst2"].read(tmp_path, split) for split in ("train", "dev"))
+    assert ([line.name for line in train], [line.name for line in dev]) == (["1"], ["1", "0"])
 
 
 @pytest.mark.parametrize(
@@ -101,28 +91,15 @@ def test_sst_2_with_and_without_names(tmp_path):
 def test_what_is_wrong_is_named(tmp_path, capsys, name, rows, message):
     for split in TASKS[name].splits:
         write(tmp_path / f"{split}.tsv", *rows)
-    assert main([name, "--data", str(tmp_path), "--output", str(tmp_path / "out")]) == 1
+    assert prepare(name, tmp_path, tmp_path / "out") == 1
     assert message in capsys.readouterr().err and not list(tmp_path.glob("out/*"))
 
 
 def test_missing_files_and_tokenizers_are_named(tmp_path, raw, capsys):
-    assert main(["stsb", "--data", str(tmp_path), "--output", str(tmp_path / "out")]) == 1
+    assert prepare("stsb", tmp_path, tmp_path / "out") == 1
     assert "has no train.tsv, or sts-train.csv" in capsys.readouterr().err
     library()
-    assert (
-        main(
-            [
-                "cola",
-                "--data",
-                str(raw / "cola"),
-                "--output",
-                str(tmp_path / "out"),
-                "--pieces-of",
-                str(tmp_path / "none"),
-            ]
-        )
-        == 1
-    )
+    assert prepare("cola", raw / "cola", tmp_path / "out", "--pieces-of", tmp_path / "none") == 1
     assert f"glue: {tmp_path / 'none'}: no tokenizer can be loaded" in capsys.readouterr().err
 
 
@@ -130,9 +107,7 @@ def test_a_pretrained_encoder_gets_its_pieces_and_a_dictionary_of_all(raw, tmp_p
     words = sorted({word for line in lines(raw / "cola" / "train.tsv") for word in line.split("\t")[3].split()})
     known, unseen = words[:-1], ["zebra", "zoo"]
     encoder = save_albert(tmp_path / "albert", (*known, *unseen))
-    assert (
-        main(["cola", "--data", str(raw / "cola"), "--output", str(tmp_path / "out"), "--pieces-of", str(encoder)]) == 0
-    )
+    assert prepare("cola", raw / "cola", tmp_path / "out", "--pieces-of", encoder) == 0
     written = {word for line in lines(tmp_path / "out" / "train.tsv") for word in line.split("\t")[0].split()}
     assert "<unk>" in written and written <= {*known, "<unk>"}
     dictionary = Dictionary.load(str(tmp_path / "out" / "dict.text.txt"))

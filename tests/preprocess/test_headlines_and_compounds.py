@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import gzip
-from pathlib import Path
 
 import pytest
 
 from preprocess import toy_corpus
 from preprocess.prepare import main
-
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+from tests.preprocess.files import DATA, lines
 
 
 def prepare(name, data, output, *flags):
     source, target = {"cognition": ("en", "zh"), "gigaword": ("article", "title")}[name]
     return main([name, "--data", str(data), "--source", source, "--target", target, "--output", str(output), *flags])
-
-
-def lines(path):
-    return path.read_text(encoding="utf-8").splitlines()
 
 
 @pytest.fixture
@@ -68,15 +62,13 @@ def test_a_missing_file_is_named(headlines, tmp_path, capsys, missing):
 def test_compounds_and_lexicon_stand_beside_the_splits(compounds, tmp_path):
     assert prepare("cognition", compounds, tmp_path / "words") == 0
     words = tmp_path / "words"
-    assert (
-        len(lines(words / "test1.compound")) == len(lines(words / "test1.en")) == len(lines(words / "test1.zh")) == 15
-    )
-    assert all(compound in line for compound, line in zip(lines(words / "test1.compound"), lines(words / "test1.en")))
+    found, english, chinese = (lines(words / f"test1.{kind}") for kind in ("compound", "en", "zh"))
+    assert len(found) == len(english) == len(chinese) == 15
+    assert all(compound in line for compound, line in zip(found, english))
     assert lines(words / "lexicon") == lines(compounds / "eval" / "lexicon")
     assert prepare("cognition", compounds, tmp_path / "few", "--limit", "5") == 0
-    assert len(lines(tmp_path / "few" / "test1.compound")) == 5 and lines(tmp_path / "few" / "lexicon") == lines(
-        words / "lexicon"
-    )
+    assert len(lines(tmp_path / "few" / "test1.compound")) == 5
+    assert lines(tmp_path / "few" / "lexicon") == lines(words / "lexicon")
 
 
 def test_a_plain_folder_is_taken_too(compounds, tmp_path):

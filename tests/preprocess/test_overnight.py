@@ -20,12 +20,13 @@ from preprocess.overnight import (
     restore,
     simplify,
 )
+from tests.preprocess.files import DATA, lines
 from tree_fairseq.errors import SymbolTreeError
 from tree_fairseq.trees.symbols import exact_matches
 from tree_fairseq.trees.tree import Tree
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "overnight"
-needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the data set is not here")
+OVERNIGHT = DATA / "overnight"
+needs_data = pytest.mark.skipif(not OVERNIGHT.is_dir(), reason="the data set is not here")
 
 BASE = "( call SW:singleton en.meeting )"
 EARLY = "( string start ) ( string < ) ( number 10 )"
@@ -61,10 +62,6 @@ def domain(folder: Path, name: str = "toy", train: int = 10, form: str = NESTED)
         text = "".join(example(f"{split}  {number}", form) for number in range(size))
         (folder / f"{name}.paraphrases.{split}.examples").write_text(text, encoding="utf-8")
     return folder
-
-
-def lines(path: Path) -> list[str]:
-    return path.read_text(encoding="utf-8").splitlines()
 
 
 def test_filters_become_one_and_nest_again():
@@ -177,10 +174,11 @@ def test_bounds_of_one_form():
 
 
 @needs_data
-@pytest.mark.parametrize("name", domains(DATA))
+@pytest.mark.parametrize("name", domains(OVERNIGHT))
 def test_every_form_of_a_domain_comes_back(name):
-    texts = [(DATA / f"{name}.paraphrases.{split}.examples").read_text(encoding="utf-8") for split in ("train", "test")]
-    found = re.findall(r"\(targetFormula(.*?)\)\s*\)\s*(?=\(example|\Z)", "".join(texts), re.DOTALL)
+    paths = [OVERNIGHT / f"{name}.paraphrases.{split}.examples" for split in ("train", "test")]
+    text = "".join(path.read_text(encoding="utf-8") for path in paths)
+    found = re.findall(r"\(targetFormula(.*?)\)\s*\)\s*(?=\(example|\Z)", text, re.DOTALL)
     forms = {" ".join(form.split()) for form in found}
     assert len(forms) > 100
     for form in map(NOTATION.read, forms):
@@ -191,6 +189,6 @@ def test_every_form_of_a_domain_comes_back(name):
 
 @needs_data
 def test_bounds_of_the_test_sets(capsys):
-    assert main(["bounds", "--data", str(DATA), "--domain", *BOUNDS]) == 0
+    assert main(["bounds", "--data", str(OVERNIGHT), "--domain", *BOUNDS]) == 0
     rows = (line.split() for line in capsys.readouterr().out.splitlines()[1:])
     assert {row[0]: tuple(map(float, row[3:])) for row in rows} == BOUNDS

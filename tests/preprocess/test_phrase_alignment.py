@@ -79,6 +79,12 @@ MORE = (
 )
 
 
+TWO_CATS = Parsed(
+    read_tree("(S (NP (DT a) (NN cat)) (VP (VBD saw) (NP (NP (DT a) (NN cat)) (PP (IN in) (NP (DT a) (NN car))))))"),
+    READER.read("see ( agent = cat , theme = cat ( nmod . in = car ) )"),
+)
+
+
 @pytest.fixture(scope="module")
 def pairs():
     return [Parsed(read_tree(parse), READER.read(form)) for parse, form in [*PAIRS, *MORE]]
@@ -109,10 +115,8 @@ def test_noun_phrases_and_clauses_are_aligned(pairs):
     assert car[("NP", "the dog in a car")] == "* dog ( nmod . in = car )" and ("NP", "the dog") not in car
     assert clause[("NP", "a cat")] == "cat"
     assert clause[("SBAR", "that a cat slept")] == READER.write(pairs[3].form.children[1])
-    assert named(pairs[6], aligned_phrases(pairs[6], symbol_of)) == {
-        ("NP", "Paula"): "Paula",
-        ("NNP", "Paula"): "Paula",
-    }
+    name = {("NP", "Paula"): "Paula", ("NNP", "Paula"): "Paula"}
+    assert named(pairs[6], aligned_phrases(pairs[6], symbol_of)) == name
 
 
 def test_what_is_not_sure_is_left_out(pairs):
@@ -120,13 +124,7 @@ def test_what_is_not_sure_is_left_out(pairs):
     # LAMBDA is said by no word, so a noun alone is no part of another form.
     assert not aligned_phrases(pairs[8], symbol_of)
     # Which of two cats is which cannot be told, but the phrase that only one of them is in can.
-    twice = Parsed(
-        read_tree(
-            "(S (NP (DT a) (NN cat)) (VP (VBD saw) (NP (NP (DT a) (NN cat)) (PP (IN in) (NP (DT a) (NN car))))))"
-        ),
-        READER.read("see ( agent = cat , theme = cat ( nmod . in = car ) )"),
-    )
-    found = named(twice, aligned_phrases(twice, symbol_of))
+    found = named(TWO_CATS, aligned_phrases(TWO_CATS, symbol_of))
     assert ("NP", "a cat in a car") in found and ("NP", "a cat") not in found
     # An utterance that says less than its form is not aligned at all.
     less = Parsed(pairs[1].parse, READER.read("eat ( agent = dog , theme = cake )"))
@@ -145,13 +143,7 @@ def test_heads_have_the_tag_and_the_children_of_their_symbol(pairs):
     seen = next(pair for pair in pairs if pair.words[2:] == ["was", "seen", "."])
     assert frames(seen)["seen"] == ("VBN", "", "theme=")
     # One cat of two is not the symbol's only one.
-    twice = Parsed(
-        read_tree(
-            "(S (NP (DT a) (NN cat)) (VP (VBD saw) (NP (NP (DT a) (NN cat)) (PP (IN in) (NP (DT a) (NN car))))))"
-        ),
-        READER.read("see ( agent = cat , theme = cat ( nmod . in = car ) )"),
-    )
-    assert {*frames(twice)} == {"saw", "in", "car"}
+    assert {*frames(TWO_CATS)} == {"saw", "in", "car"}
     for pair in pairs:
         for head in aligned_heads(pair, symbol_of):
             assert node_at(pair.parse, head.leaf).label == head.word

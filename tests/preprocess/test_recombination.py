@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from preprocess import semantic_parsing, toy_corpus
@@ -12,10 +10,10 @@ from preprocess.logical_forms import Example
 from preprocess.logical_places import SLOT, Places, bound_variable, number_variables, positions
 from preprocess.recombination import JOINED, JOINT, Pair, entities, names_word, permute, phrase, recombine
 from preprocess.semantic_parsing import main
+from tests.preprocess.files import DATA, lines
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.symbols import exact_matches
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 READER = notation_named("bracket")
 CAPITAL = Example("what is the capit of s0", "( capital:c s0 )")
 WHERE = Example("where is c0", "( lambda $0 e ( loc:t c0 $0 ) )")
@@ -24,10 +22,6 @@ BOTH = Example(
     "what state border state in s0",
     "( lambda $0 e ( and ( state:t $0 ) ( exists $1 ( and ( state:t $1 ) ( loc:t $1 s0 ) ( next_to:t $0 $1 ) ) ) ) )",
 )
-
-
-def lines(path):
-    return path.read_text(encoding="utf-8").splitlines()
 
 
 def made(examples, count, *kinds, seed=1):

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from preprocess import toy_corpus, toy_logical_forms
 from preprocess.semantic_parsing import ABOUT, main
+from tests.preprocess.files import DATA, lines, write
 from tree_fairseq.trees.notations import notation_named
 
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 NAMES = sorted(ABOUT)
 NOTATIONS = {"jobs": "prolog", "cogs": "variable-free"}
 
@@ -25,15 +23,6 @@ def raw(tmp_path_factory):
 
 def prepare(name, data, output, *flags):
     return main([name, "--data", str(data), "--output", str(output), *flags])
-
-
-def lines(path):
-    return path.read_text(encoding="utf-8").splitlines()
-
-
-def write(path, *rows):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(row + "\n" for row in rows), encoding="utf-8")
 
 
 def contents(folder):
@@ -67,12 +56,8 @@ def test_layout_gives_aligned_trees(raw, tmp_path, name):
 @pytest.mark.parametrize("name", ["geo", "atis", "cogs"])
 def test_suffixes_subset_and_limit(raw, tmp_path, name):
     flags = ["--valid", "10"] if name != "cogs" else []
-    assert (
-        prepare(
-            name, raw / name, tmp_path, *flags, "--source", "en", "--target", "tree", "--subset", "7", "--limit", "5"
-        )
-        == 0
-    )
+    more = "--source en --target tree --subset 7 --limit 5".split()
+    assert prepare(name, raw / name, tmp_path, *flags, *more) == 0
     assert len(lines(tmp_path / "train.en")) == len(lines(tmp_path / "test.tree")) == 5
     assert prepare(name, raw / name, tmp_path, *flags, "--subset", "7") == 0
     assert len(lines(tmp_path / "train.nl")) == 7

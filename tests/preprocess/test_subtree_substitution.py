@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import re
-from pathlib import Path
 
 import pytest
 
@@ -14,11 +13,13 @@ from preprocess.corpora import CorpusError
 from preprocess.logical_forms import Example
 from preprocess.phrase_alignment import Parsed
 from preprocess.subtree_substitution import Substitution, main, read_parses, substitute
+from tests.preprocess import files
+from tests.preprocess.files import DATA, write
 from tests.preprocess.test_phrase_alignment import MORE, PAIRS
 from tree_fairseq.trees.bracket import read_tree, write_forest
 from tree_fairseq.trees.notations import notation_named
 
-SHARED = Path(__file__).resolve().parents[3] / "shared"
+MODEL = DATA.parent / "models" / "stanza-en-gum"
 NOTATION = notation_named("variable-free")
 PARSES = [read_tree(parse) for parse, _ in (*PAIRS, *MORE)]
 EXAMPLES = [Example(" ".join(parse.leaves()), form) for parse, (_, form) in zip(PARSES, (*PAIRS, *MORE))]
@@ -133,9 +134,9 @@ def test_a_sentence_that_is_parsed_as_a_noun_phrase_is_not_put_inside():
 
 @pytest.fixture
 def folder(tmp_path):
-    for side, lines in zip(("nl", "lf"), zip(*(example.pair for example in EXAMPLES))):
-        (tmp_path / f"train.{side}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    (tmp_path / "parses").write_text("".join(f"{write_forest((parse,))}\n" for parse in PARSES), encoding="utf-8")
+    write(tmp_path / "train.nl", *(example.source for example in EXAMPLES))
+    write(tmp_path / "train.lf", *(example.target for example in EXAMPLES))
+    write(tmp_path / "parses", *(write_forest((parse,)) for parse in PARSES))
     return tmp_path
 
 
@@ -146,9 +147,9 @@ def run(folder, count, *options):
 
 def test_the_command_adds_pairs_behind_the_others(folder, capsys, caplog):
     caplog.set_level("INFO")
-    before = [(folder / f"train.{side}").read_text(encoding="utf-8").splitlines() for side in ("nl", "lf")]
+    before = [files.lines(folder / f"train.{side}") for side in ("nl", "lf")]
     assert run(folder, 25, "--longest", 14, "--seed", 2) == 0
-    after = [(folder / f"train.{side}").read_text(encoding="utf-8").splitlines() for side in ("nl", "lf")]
+    after = [files.lines(folder / f"train.{side}") for side in ("nl", "lf")]
     assert [lines[: len(old)] for lines, old in zip(after, before)] == before
     assert list(zip(*(lines[len(old) :] for lines, old in zip(after, before)))) == [
         example.pair for example in made(25, longest=14, seed=2)
@@ -166,8 +167,7 @@ def test_the_command_adds_pairs_behind_the_others(folder, capsys, caplog):
     ],
 )
 def test_parses_of_other_sentences_are_refused(folder, capsys, change, message):
-    lines = (folder / "parses").read_text(encoding="utf-8").splitlines()
-    (folder / "parses").write_text("".join(f"{line}\n" for line in change(lines)), encoding="utf-8")
+    write(folder / "parses", *change(files.lines(folder / "parses")))
     before = (folder / "train.nl").read_text(encoding="utf-8")
     assert run(folder, 5) == 1
     assert message in capsys.readouterr().err
@@ -175,14 +175,14 @@ def test_parses_of_other_sentences_are_refused(folder, capsys, change, message):
 
 
 def test_pairs_of_cogs_are_sound(tmp_path):
-    if not (SHARED / "data/cogs").is_dir() or not (SHARED / "models/stanza-en-gum").is_dir():
+    if not (DATA / "cogs").is_dir() or not MODEL.is_dir():
         pytest.skip("COGS or a Stanza model is not in ../shared")
     from tree_fairseq.commands import parse
 
-    train = random.Random(1).sample(load(SHARED / "data/cogs")["train"], 100)
-    (tmp_path / "train.nl").write_text("".join(f"{example.source}\n" for example in train), encoding="utf-8")
+    train = random.Random(1).sample(load(DATA / "cogs")["train"], 100)
+    write(tmp_path / "train.nl", *(example.source for example in train))
     arguments = [str(tmp_path / name) for name in ("train.nl", "parses")]
-    model = ["--parser-dir", str(SHARED / "models/stanza-en-gum"), "--tree-device", "cpu"]
+    model = ["--parser-dir", str(MODEL), "--tree-device", "cpu"]
     assert not parse.main([*arguments, *model, "--parse-cache", str(tmp_path / "cache")])
     parses = read_parses(tmp_path / "parses", [example.source for example in train])
     found = substitute(train, parses, 100, NOTATION, longest=30)

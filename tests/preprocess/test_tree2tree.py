@@ -8,6 +8,7 @@ import pytest
 
 from preprocess.corpora import CorpusError
 from preprocess.tree2tree import main, read_programs, tree_of
+from tests.preprocess.files import lines
 from tree_fairseq.trees.notations import notation_named
 
 
@@ -16,14 +17,9 @@ def leaf(label):
 
 
 def program(value):
-    return {
-        "source_prog": [],
-        "source_ast": {
-            "root": "Block\n",
-            "children": [{"root": "Value NumberLiteral", "children": [leaf(f"{value}\n")]}],
-        },
-        "target_ast": {"root": "Literal", "children": [leaf(str(value))]},
-    }
+    source = {"root": "Block\n", "children": [{"root": "Value NumberLiteral", "children": [leaf(f"{value}\n")]}]}
+    target = {"root": "Literal", "children": [leaf(str(value))]}
+    return {"source_prog": [], "source_ast": source, "target_ast": target}
 
 
 def write_folder(folder, size=6):
@@ -33,32 +29,16 @@ def write_folder(folder, size=6):
     return folder
 
 
+def prepare(data, output, *flags):
+    return main(["--data", str(data), "--source", "cs", "--target", "js", "--output", str(output), *flags])
+
+
 def test_both_sides_are_written(tmp_path):
     data, out = write_folder(tmp_path / "data"), tmp_path / "out"
-    assert (
-        main(
-            [
-                "--data",
-                str(data),
-                "--source",
-                "cs",
-                "--target",
-                "js",
-                "--output",
-                str(out),
-                "--subset",
-                "4",
-                "--limit",
-                "5",
-            ]
-        )
-        == 0
-    )
-    assert (out / "test.cs").read_text().splitlines()[1] == "( Block ( Value_NumberLiteral 1 ) )"
-    assert (out / "test.js").read_text().splitlines()[1] == "( Literal 1 )"
-    assert (
-        len((out / "train.js").read_text().splitlines()) == 4 and len((out / "valid.cs").read_text().splitlines()) == 5
-    )
+    assert prepare(data, out, "--subset", "4", "--limit", "5") == 0
+    assert lines(out / "test.cs")[1] == "( Block ( Value_NumberLiteral 1 ) )"
+    assert lines(out / "test.js")[1] == "( Literal 1 )"
+    assert len(lines(out / "train.js")) == 4 and len(lines(out / "valid.cs")) == 5
 
 
 def test_lines_are_the_trees(tmp_path):
@@ -90,7 +70,7 @@ def test_deep_trees_need_no_recursion():
 def test_mistakes_are_named(tmp_path, capsys, content, message):
     data = write_folder(tmp_path / "data")
     (data / "preprocessed_progs_train.json").write_text(content)
-    assert main(["--data", str(data), "--source", "cs", "--target", "js", "--output", str(tmp_path / "out")]) == 1
+    assert prepare(data, tmp_path / "out") == 1
     assert message in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 

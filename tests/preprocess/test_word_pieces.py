@@ -13,25 +13,7 @@ from tests.nn.pretrained import library
 from tree_fairseq import hub
 from tree_fairseq.nn.pretrained import PretrainedPieces, PretrainedPiecesConfig
 
-WORDS = (
-    "show",
-    "how",
-    "many",
-    "all",
-    "rivers",
-    "lakes",
-    "cities",
-    "in",
-    "utah",
-    "texas",
-    "river",
-    "##s",
-    "lake",
-    "unused",
-    ".",
-    "big",
-    "##ger",
-)
+WORDS = "show how many all rivers lakes cities in utah texas river ##s lake unused . big ##ger".split()
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 
@@ -57,7 +39,7 @@ def test_pieces_stand_beside_the_text_and_the_dictionary_has_all(folder, tmp_pat
     assert (tmp_path / "train.wp").read_text() == "show big ##ger rivers .\nhow many lakes\n"
     assert (tmp_path / "test.wp").read_text() == "show [UNK] lakes\n"
     dictionary = Dictionary.load(str(tmp_path / "dict.wp.txt"))
-    assert dictionary.symbols[dictionary.nspecial :] == list(WORDS)
+    assert dictionary.symbols[dictionary.nspecial :] == WORDS
     # The encoder takes fairseq's unknown word for its own.
     assert dictionary.index("[UNK]") == dictionary.unk()
 
@@ -94,12 +76,8 @@ def test_a_folder_without_a_tokenizer(tmp_path, capsys):
 
 def test_from_raw_text_through_all_commands(folder, tmp_path):
     text, data, save = write_corpus(tmp_path / "text"), tmp_path / "bin", tmp_path / "run"
-    assert (
-        word_pieces.main(
-            ["--pieces-of", str(folder), *(str(text / f"{split}.nl") for split in ("train", "valid", "test"))]
-        )
-        == 0
-    )
+    files = [str(text / f"{split}.nl") for split in ("train", "valid", "test")]
+    assert word_pieces.main(["--pieces-of", str(folder), *files]) == 0
     prefixes = [part for split in ("train", "valid", "test") for part in (f"--{split}pref", text / split)]
     task = ("--task", "tree_insertion")
     run(
