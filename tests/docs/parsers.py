@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import functools
 import importlib
-import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from unittest import mock
 
 from fairseq import options
 from fairseq.models import ARCH_MODEL_REGISTRY
@@ -16,64 +15,36 @@ from fairseq.tasks import TASK_REGISTRY
 import tree_fairseq.plugin  # noqa: F401  (registers everything)
 from tree_fairseq.__main__ import COMMANDS
 
-FAIRSEQ = {
-    "fairseq-preprocess": "get_preprocessing_parser",
-    "fairseq-train": "get_training_parser",
-    "fairseq-generate": "get_generation_parser",
-    "fairseq-interactive": "get_interactive_generation_parser",
-}
+
+class Parsing(BaseException):
+    """A command is about to parse its arguments; its parser."""
 
 
-class Parsed(BaseException):
-    """A command has parsed its arguments; its parser."""
+def _fairseq_parser(kind: str, arguments: Sequence[str]) -> argparse.ArgumentParser:
+    """The parser of a command of fairseq, with the flags of the task, model and so on that the arguments name."""
+    parser = getattr(options, f"get_{kind}_parser")()
+    options.parse_args_and_arch(parser, list(arguments))
+    return parser
 
 
-class WrongArguments(Exception):
-    """A command refuses its arguments, with its message."""
+def _own_parser(name: str) -> argparse.ArgumentParser | None:
+    """The parser of a command of ours, caught before it parses; None if it has none."""
+    parse = argparse.ArgumentParser.parse_known_args
 
+    def stop(self, *args, **kwargs):
+        flags = {flag for action in self._actions for flag in action.option_strings}
+        # fairseq first looks for this one alone.
+        if flags and flags != {"--user-dir"}:
+            raise Parsing(self)
+        return parse(self, *args, **kwargs)
 
-@contextlib.contextmanager
-def _stopping_after_parsing() -> Iterator[None]:
-    """Makes commands stop when their arguments are parsed."""
-    parse = argparse.ArgumentParser.parse_args
-
-    def parse_and_stop(self, *args, **kwargs):
-        parse(self, *args, **kwargs)
-        raise Parsed(self)
-
-    argparse.ArgumentParser.parse_args = parse_and_stop
+    module, function = COMMANDS[name][0].split(":")
     try:
-        yield
-    finally:
-        argparse.ArgumentParser.parse_args = parse
-
-
-def parser_of(program: str, arguments: Sequence[str]) -> argparse.ArgumentParser:
-    """The parser of a command, after it has parsed the arguments.
-
-    Args:
-        program: such as ``fairseq-train`` or ``tree-fairseq check``
-        arguments: of the command line
-
-    Raises:
-        WrongArguments: the command refuses them
-    """
-    stream = io.StringIO()
-    try:
-        with contextlib.redirect_stderr(stream), contextlib.redirect_stdout(stream), _stopping_after_parsing():
-            if program in FAIRSEQ:
-                parser = getattr(options, FAIRSEQ[program])()
-                if program == "fairseq-preprocess":
-                    parser.parse_args(list(arguments))
-                options.parse_args_and_arch(parser, list(arguments))
-            else:
-                module, function = COMMANDS[program.rpartition(" ")[2]][0].split(":")
-                getattr(importlib.import_module(f"tree_fairseq.{module}"), function)(list(arguments))
-    except Parsed as parsed:
-        return parsed.args[0]
-    except SystemExit:
-        raise WrongArguments(stream.getvalue().strip().splitlines()[-1]) from None
-    raise WrongArguments(f"{program} parses no arguments")
+        with mock.patch.object(argparse.ArgumentParser, "parse_known_args", stop):
+            getattr(importlib.import_module(f"tree_fairseq.{module}"), function)([])
+    except Parsing as parsing:
+        return parsing.args[0]
+    return None
 
 
 def _models() -> list[str]:
@@ -90,50 +61,21 @@ def _models() -> list[str]:
 def known_parsers() -> dict[str, list[argparse.ArgumentParser]]:
     """The parsers of every command, by its name; those of training with each task, model and criterion of ours."""
     tasks = sorted(name for name, task in TASK_REGISTRY.items() if task.__module__.startswith("tree_fairseq"))
-    data = ["data-bin", "--task"]
     criteria = ("label_smoothed_cross_entropy", "tree_classification", "tree_regression", "slot_kl_divergence")
+    data, stock = ["data-bin", "--task"], ["data-bin", "--task", "translation", "--arch", "transformer"]
     training = [[*data, task, "--arch", "transformer"] for task in tasks]
     training += [[*data, "translation", "--arch", arch] for arch in _models()]
-    training += [[*data, "translation", "--arch", "transformer", "--criterion", name] for name in criteria]
-    training += [
-        [*data, "translation", "--arch", "transformer", "--optimizer", "adam", "--lr-scheduler", "inverse_sqrt"]
-    ]
+    training += [[*stock, "--criterion", name] for name in criteria]
+    training += [[*stock, "--optimizer", "adam", "--lr-scheduler", "inverse_sqrt"]]
     generation = [[*data, task, "--path", "model.pt"] for task in tasks]
-    generation += [
-        [*data, "translation", "--path", "model.pt", *more]
-        for more in (
-            ("--bpe", "subword_nmt"),
-            ("--bpe", "sentencepiece"),
-            ("--bpe", "pretrained_pieces"),
-            ("--tokenizer", "moses"),
-            ("--scoring", "sacrebleu"),
-        )
-    ]
+    more = ["--bpe subword_nmt", "--bpe sentencepiece", "--bpe pretrained_pieces", "--tokenizer moses"]
+    more += ["--scoring sacrebleu"]
+    generation += [[*data, "translation", "--path", "model.pt", *flags.split()] for flags in more]
     found = {
-        "fairseq-preprocess": [parser_of("fairseq-preprocess", ["--source-lang", "en"])],
-        "fairseq-train": [parser_of("fairseq-train", arguments) for arguments in training],
-        "fairseq-generate": [parser_of("fairseq-generate", arguments) for arguments in generation],
-        "fairseq-interactive": [parser_of("fairseq-interactive", arguments) for arguments in generation],
+        "fairseq-preprocess": [options.get_preprocessing_parser()],
+        "fairseq-train": [_fairseq_parser("training", arguments) for arguments in training],
+        "fairseq-generate": [_fairseq_parser("generation", arguments) for arguments in generation],
+        "fairseq-interactive": [_fairseq_parser("interactive_generation", arguments) for arguments in generation],
     }
-    for name in COMMANDS:
-        with contextlib.suppress(WrongArguments):
-            found[f"tree-fairseq {name}"] = [_parser_without_arguments(f"tree-fairseq {name}")]
-    return found
-
-
-def _parser_without_arguments(program: str) -> argparse.ArgumentParser:
-    """The parser of a command of ours, caught before it parses."""
-    parse = argparse.ArgumentParser.parse_known_args
-
-    def stop(self, *args, **kwargs):
-        flags = {flag for action in self._actions for flag in action.option_strings}
-        # fairseq first looks for this one alone.
-        if flags and flags != {"--user-dir"}:
-            raise Parsed(self)
-        return parse(self, *args, **kwargs)
-
-    argparse.ArgumentParser.parse_known_args = stop
-    try:
-        return parser_of(program, [])
-    finally:
-        argparse.ArgumentParser.parse_known_args = parse
+    own = {f"tree-fairseq {name}": _own_parser(name) for name in COMMANDS}
+    return {**found, **{name: [parser] for name, parser in own.items() if parser}}
