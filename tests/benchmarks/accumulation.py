@@ -85,18 +85,12 @@ def run(settings: Settings) -> Report:
     for name, label in (("closed", "closed form"), ("direct", "(m+1)nd tensor")):
         rows.append((label, *time_cells(timing[name]), milliseconds(default[name].median), megabytes(memory[name])))
     rows.append(("structure, once in a batch", *time_cells(build), "", megabytes(peak_bytes(both.structure))))
+    what = "closed form, times as fast as the tensor"
     return Report(
         "accumulation",
         f"b={size}, n={LEAVES}, m={NODES}, d={WIDTH}, {HEADS} heads, with hierarchical embeddings",
         [
-            time_ratio(
-                "speedup",
-                timing["closed"],
-                timing["direct"],
-                6,
-                what="closed form, times as fast as the tensor",
-                processor=True,
-            ),
+            time_ratio("speedup", timing["closed"], timing["direct"], 6, what=what, processor=True),
             byte_ratio("memory_saving", memory["closed"], memory["direct"], 10, what="closed form, times less memory"),
         ],
         [rows, growth(settings)],

@@ -47,27 +47,14 @@ def run(settings: Settings) -> Report:
         name: taken.processor_median / without_update["stock"].processor_median
         for name, taken in without_update.items()
     }
+    stock = "training step of the Tree-Transformer, times as long as the stock transformer's"
+    recursive = "training step, times as fast as a Tree-LSTM with a call for each node"
     return Report(
         "classification_step",
         f"b={size}, n={leaves} leaves, m={nodes} nodes, d=64, 2 layers, 4 heads, {len(task.source_dictionary)} words",
         [
-            time_ratio(
-                "ratio",
-                timing["tree"],
-                timing["stock"],
-                1.15,
-                at_most=True,
-                what="training step of the Tree-Transformer, times as long as the stock transformer's",
-                processor=True,
-            ),
-            time_ratio(
-                "speedup_tree_lstm",
-                timing["tree"],
-                timing["recursive"],
-                5,
-                what="training step, times as fast as a Tree-LSTM with a call for each node",
-                processor=True,
-            ),
+            time_ratio("ratio", timing["tree"], timing["stock"], 1.15, at_most=True, what=stock, processor=True),
+            time_ratio("speedup_tree_lstm", timing["tree"], timing["recursive"], 5, what=recursive, processor=True),
         ],
         [rows, *lengths],
         [

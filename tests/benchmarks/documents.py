@@ -92,34 +92,18 @@ def run(settings: Settings) -> Report:
     path = write_picture(settings.output, "documents.svg", plots)
     half = max(number for number in numbers if 2 * number <= most)
     growth = memory["sentence"][most] / memory["sentence"][half] / (most / half)
+    dense, own = seconds["dense"][widest], seconds["document"][widest]
+    sizes = [f"{megabytes(memory['sentence'][number])} MB" for number in (most, half)]
+    grown = f"memory of {most} sentences over {half}, divided by {most / half:g}"
+    saved = "rows of sentences, times less memory than one forest"
+    faster = "rows of sentences, times as fast as one forest"
     return Report(
         "documents",
         f"a document with {LEAVES} leaves and {NODES} nodes in a sentence, d=64, 2 layers, 4 heads, {WORDS} words",
         [
-            Figure(
-                "memory_growth",
-                growth,
-                1.05,
-                at_most=True,
-                what=f"memory of {most} sentences over {half}, divided by {most / half:g}",
-                ours=f"{megabytes(memory['sentence'][most])} MB",
-                peer=f"{megabytes(memory['sentence'][half])} MB",
-            ),
-            byte_ratio(
-                "memory_saving",
-                memory["document"][widest],
-                memory["dense"][widest],
-                10,
-                what="rows of sentences, times less memory than one forest",
-            ),
-            Figure(
-                "speedup",
-                seconds["dense"][widest] / seconds["document"][widest],
-                5,
-                what="rows of sentences, times as fast as one forest",
-                ours=f"{milliseconds(seconds['document'][widest])} ms",
-                peer=f"{milliseconds(seconds['dense'][widest])} ms",
-            ),
+            Figure("memory_growth", growth, 1.05, True, grown, *sizes),
+            byte_ratio("memory_saving", memory["document"][widest], memory["dense"][widest], 10, what=saved),
+            Figure("speedup", dense / own, 5, False, faster, f"{milliseconds(own)} ms", f"{milliseconds(dense)} ms"),
         ],
         [
             size_table("sentences: peak MB", numbers, memory_by_name, megabytes),

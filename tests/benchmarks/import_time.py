@@ -44,21 +44,11 @@ def run(settings: Settings) -> Report:
     rows.append(("tree_fairseq after them", milliseconds(seconds), spread))
     loaded = [("package", "modules that are loaded with ours")]
     loaded += [(name, str(count)) for name, count in packages.most_common(12)]
+    what, peer = "seconds of `import tree_fairseq` after fairseq", f"{stock:.2f} s for torch and fairseq"
     return Report(
         "import_time",
         f"{len(found)} new interpreters",
-        [
-            Figure(
-                "seconds",
-                seconds,
-                0.5,
-                True,
-                "seconds of `import tree_fairseq` after fairseq",
-                f"{seconds:.2f} s",
-                f"{stock:.2f} s for torch and fairseq",
-                (processor[0], processor[-1]),
-            )
-        ],
+        [Figure("seconds", seconds, 0.5, True, what, f"{seconds:.2f} s", peer, (processor[0], processor[-1]))],
         [rows, loaded],
         [f"Processor time; by the clock {clock[0]:.2f} to {clock[-1]:.2f} seconds."],
     )

@@ -93,56 +93,26 @@ def run(settings: Settings) -> Report:
         looked.append((kind, *(f"{1e3 * value:.3f}" for value in values)))
     updates = decoders[TREE].updates
     models = "from checkpoints" if trained else f"{size}, {updates} updates here on the exact oracle's trajectories"
+    left_to_right = f"{written[SEQUENCE].steps:.1f} from left to right"
+    what = {
+        "steps": "mean number of steps of a tree",
+        "speedup": "insertion, times as fast as decoding from left to right",
+        "alone": "insertion, times as fast as decoding from left to right, in batches of one sentence",
+        "naive": "insertion, times as fast as one sentence at a time",
+        "oracles": "both oracles of preprocessing, milliseconds a line",
+        "step": "training step of insertion, times as long as from left to right",
+    }
     return Report(
         "insertion",
         f"{domain}: {sentences} sentences, batch {BATCH}; {models}",
         [
             # The goal is the number of the paper's decoder on this domain, with a pretrained encoder (Table 2).
-            Figure(
-                "steps",
-                written[TREE].steps,
-                6.6,
-                at_most=True,
-                what="mean number of steps of a tree",
-                ours=f"{written[TREE].steps:.2f}",
-                peer=f"{written[SEQUENCE].steps:.1f} from left to right",
-            ),
-            time_ratio(
-                "speedup_ltr",
-                searches[TREE],
-                searches[SEQUENCE],
-                5,
-                what="insertion, times as fast as decoding from left to right",
-            ),
-            time_ratio(
-                "speedup_ltr_batch_1",
-                alone[TREE],
-                alone[SEQUENCE],
-                5,
-                what="insertion, times as fast as decoding from left to right, in batches of one sentence",
-            ),
-            time_ratio(
-                "speedup_naive",
-                searches[TREE],
-                searches[NAIVE],
-                10,
-                what="insertion, times as fast as one sentence at a time",
-            ),
-            Figure(
-                "oracle_ms",
-                1e3 * oracles["both"].processor_median / lines,
-                1,
-                at_most=True,
-                what="both oracles of preprocessing, milliseconds a line",
-            ),
-            time_ratio(
-                "step_ratio",
-                steps[TREE],
-                steps[SEQUENCE],
-                2,
-                at_most=True,
-                what="training step of insertion, times as long as from left to right",
-            ),
+            Figure("steps", written[TREE].steps, 6.6, True, what["steps"], f"{written[TREE].steps:.2f}", left_to_right),
+            time_ratio("speedup_ltr", searches[TREE], searches[SEQUENCE], 5, what=what["speedup"]),
+            time_ratio("speedup_ltr_batch_1", alone[TREE], alone[SEQUENCE], 5, what=what["alone"]),
+            time_ratio("speedup_naive", searches[TREE], searches[NAIVE], 10, what=what["naive"]),
+            Figure("oracle_ms", 1e3 * oracles["both"].processor_median / lines, 1, True, what["oracles"]),
+            time_ratio("step_ratio", steps[TREE], steps[SEQUENCE], 2, at_most=True, what=what["step"]),
         ],
         [searched, ones, stepped, looked],
         [

@@ -40,20 +40,11 @@ def run(settings: Settings) -> Report:
         share = timing[name].median / timing["step"].median
         rows.append((label, *time_cells(timing[name]), f"{share:.4f}"))
     tokens = batch["net_input"]["src_tokens"].numel()
+    what = "loading and collating a batch, share of the training step on it"
     return Report(
         "loading",
         f"a batch of {tokens} source tokens in {len(indices)} sentences of about {LEAVES} leaves and {NODES} nodes",
-        [
-            time_ratio(
-                "share_of_step",
-                timing["load"],
-                timing["step"],
-                0.05,
-                at_most=True,
-                what="loading and collating a batch, share of the training step on it",
-                processor=True,
-            )
-        ],
+        [time_ratio("share_of_step", timing["load"], timing["step"], 0.05, at_most=True, what=what, processor=True)],
         [rows],
         [
             "The files are memory-mapped and were read before. One process loads and trains. The step is that of "

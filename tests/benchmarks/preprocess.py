@@ -151,23 +151,12 @@ def parse(folder: Path, settings: Settings) -> tuple[list[tuple[str, ...]], list
     rows.append(
         ("second run, from finished shards", "", f"{median['second']:.2f}", f"{runs.count / median['second']:.0f}", "")
     )
+    bare, rest, first, second = (median[name] for name in ("bare rest", "rest", "first", "second"))
+    parsed = f"parsing by {WORKERS} processes, times the sentences a second of bare Stanza in one"
+    cached = "from finished shards, times as fast as the first run"
     figures = [
-        Figure(
-            "parse_ratio",
-            median["bare rest"] / median["rest"],
-            1.7,
-            what=f"parsing by {WORKERS} processes, times the sentences a second of bare Stanza in one",
-            ours=f"{median['rest']:.2f} s",
-            peer=f"{median['bare rest']:.2f} s",
-        ),
-        Figure(
-            "cache_speedup",
-            median["first"] / median["second"],
-            20,
-            what="from finished shards, times as fast as the first run",
-            ours=f"{median['second']:.3f} s",
-            peer=f"{median['first']:.2f} s",
-        ),
+        Figure("parse_ratio", bare / rest, 1.7, False, parsed, f"{rest:.2f} s", f"{bare:.2f} s"),
+        Figure("cache_speedup", first / second, 20, False, cached, f"{second:.3f} s", f"{first:.2f} s"),
     ]
     return rows, figures
 

@@ -102,18 +102,11 @@ def run(settings: Settings) -> Report:
                 f"{1e3 * step.kept_bytes / 1e6:.0f}", f"{1e3 * step.seconds:.2f}",
                 f"{total * step.operations / 1e15:,.1f}",
             ))  # fmt: skip
+    what = "arithmetic of a training step over the stock transformer's, all sizes"
     return Report(
         "scale",
         f"batches of about {tokens} target tokens, sentences of the average length of each corpus, 0.65 nodes a leaf",
-        [
-            Figure(
-                "operations_ratio",
-                max(ratios),
-                2.0,
-                at_most=True,
-                what="arithmetic of a training step over the stock transformer's, all sizes",
-            )
-        ],
+        [Figure("operations_ratio", max(ratios), 2.0, True, what)],
         [rows],
         [
             "PFLOP are those of a token times the tokens of the recipe's updates. Kept: what the backward "

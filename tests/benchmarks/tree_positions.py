@@ -87,14 +87,8 @@ def run(settings: Settings) -> Report:
     for name, both in shapes.items():
         works = {"gathered": both.gathered, "direct": both.direct}
         timing = side_by_side(works, settings.choose(9, 2), warm_up=2)
-        speedups[name] = time_ratio(
-            "speedup",
-            timing["gathered"],
-            timing["direct"],
-            5,
-            what="rows of a table, times as fast as the tensor",
-            processor=True,
-        )
+        what = "rows of a table, times as fast as the tensor"
+        speedups[name] = time_ratio("speedup", timing["gathered"], timing["direct"], 5, what=what, processor=True)
         for work, label in (("gathered", "rows of the table"), ("direct", f"{POSITION_WIDTH} values a node")):
             cells = (str(both.depth), *time_cells(timing[work]), megabytes(memory[name][work]))
             rows.append((f"{name}: {label}", *cells))

@@ -28,19 +28,11 @@ def run(settings: Settings) -> Report:
         taken = timing[name]
         speed = f"{size / taken.median:.2f}"
         rows.append((label, positions, speed, taken.spread, milliseconds(taken.processor_median)))
+    what = "beam search, times as many sentences a second as the stock transformer"
     return Report(
         "tree_transformer_generate",
         f"b={size}, beam {BEAM}, n={LEAVES} leaves, m={NODES} nodes, hypotheses of {targets} tokens and EOS",
-        [
-            time_ratio(
-                "ratio",
-                timing["tree"],
-                timing["stock"],
-                1.2,
-                what="beam search, times as many sentences a second as the stock transformer",
-                processor=True,
-            )
-        ],
+        [time_ratio("ratio", timing["tree"], timing["stock"], 1.2, what=what, processor=True)],
         [rows],
         ["Both search with fairseq's SequenceGenerator; the time includes the encoder."],
     )

@@ -25,21 +25,12 @@ def run(settings: Settings) -> Report:
     for name, label in (("tree", f"tree_{own}"), ("stock", own)):
         positions = f"{LEAVES} + {NODES} + 1" if name == "tree" else f"{LEAVES + NODES} + 1"
         rows.append((label, positions, *time_cells(timing[name]), megabytes(peak_bytes(works[name]))))
+    what = "training step, times as long as the stock transformer's"
     return Report(
         "tree_transformer_step",
         f"b={size}, n={LEAVES} leaves, m={NODES} nodes, {TARGETS} target tokens, {len(task.source_dictionary)} "
         "subwords",
-        [
-            time_ratio(
-                "ratio",
-                timing["tree"],
-                timing["stock"],
-                1.05,
-                at_most=True,
-                what="training step, times as long as the stock transformer's",
-                processor=True,
-            )
-        ],
+        [time_ratio("ratio", timing["tree"], timing["stock"], 1.05, at_most=True, what=what, processor=True)],
         [rows],
         ["A step: forward pass, label-smoothed loss, backward pass, Adam's update. Embeddings share their weights."],
     )

@@ -31,19 +31,11 @@ def run(settings: Settings) -> Report:
         taken = timing[name]
         cells = (str(positions(works[name])), f"{size / taken.median:.2f}", taken.spread)
         rows.append((architecture, *cells, milliseconds(taken.processor_median)))
+    what = "beam search, times as many sentences a second as the stock transformer"
     return Report(
         "treeformer_generate",
         f"b={size}, beam {BEAM}, n={columns}, hypotheses of {targets} tokens and EOS",
-        [
-            time_ratio(
-                "ratio",
-                timing["chart"],
-                timing["stock"],
-                0.95,
-                what="beam search, times as many sentences a second as the stock transformer",
-                processor=True,
-            )
-        ],
+        [time_ratio("ratio", timing["chart"], timing["stock"], 0.95, what=what, processor=True)],
         [rows],
         [
             "Both search with fairseq's SequenceGenerator; the time includes the encoder. The figure compares "

@@ -27,15 +27,11 @@ def run(device: Device, options: Options, result: Result) -> Iterator[None]:
     dtype = torch.float32 if options.quick else dtype
     with tempfile.TemporaryDirectory() as folder, quiet():
         task = prepared_task(Path(folder), Settings(quick=options.quick), LINES)
-        workers = options.choose(WORKERS, 1)
+        workers, tokens = options.choose((WORKERS, BATCH_TOKENS), (1, 200))
 
         def batches() -> Iterator[dict]:
             found = task.get_batch_iterator(
-                task.dataset("train"),
-                max_tokens=options.choose(BATCH_TOKENS, 200),
-                num_workers=workers,
-                seed=1,
-                disable_iterator_cache=True,
+                task.dataset("train"), max_tokens=tokens, num_workers=workers, seed=1, disable_iterator_cache=True
             )
             return found.next_epoch_itr(shuffle=True)
 
@@ -46,25 +42,12 @@ def run(device: Device, options: Options, result: Result) -> Iterator[None]:
         steps, count = _seconds(device, map(step.on, kept), first), len(kept) - first
         loop = _seconds(device, (step.on(device.move(batch, dtype)) for batch in batches()), first)
     name = f"{count / loading:.1f} batches a second from {workers} processes"
+    faster = "loading, times as fast as the training step on the device"
+    longer = "training loop with its loader, times as long as steps on batches that lie on the device"
+    alone = f"{1e3 * steps / count:.4g} ms a step"
     result.figures = [
-        Figure(
-            "loader",
-            steps / loading,
-            1.0,
-            False,
-            "loading, times as fast as the training step on the device",
-            name,
-            f"{count / steps:.1f} steps a second",
-        ),
-        Figure(
-            "loop",
-            loop / steps,
-            1.05,
-            True,
-            "training loop with its loader, times as long as steps on batches that lie on the device",
-            f"{1e3 * loop / count:.4g} ms a step",
-            f"{1e3 * steps / count:.4g} ms a step",
-        ),
+        Figure("loader", steps / loading, 1.0, False, faster, name, f"{count / steps:.1f} steps a second"),
+        Figure("loop", loop / steps, 1.05, True, longer, f"{1e3 * loop / count:.4g} ms a step", alone),
     ]
     result.details = {"batches": count, "seconds": {"loading": loading, "steps": steps, "loop": loop}}
     result.notes = [f"Loader: {architecture}, batches of {BATCH_TOKENS} tokens, {workers} loading processes."]
