@@ -52,10 +52,6 @@ def test_flags_of_fairseqs_transformer(flags):
     [
         (("--checkpoint-activations",), "--checkpoint-activations does not work"),
         (("--decoder-layerdrop", "0.1"), "--decoder-layerdrop does not work"),
-        (
-            ("--absolute-positions", "--no-child-relations"),
-            "--no-child-relations does not work with --absolute-positions, which uses no relations",
-        ),
         (("--insertion-encoder", "pretrained"), "Give it: --encoder-path"),
     ],
 )

@@ -267,10 +267,6 @@ def test_weights_begin_in_their_range():
 def test_contradicting_options_are_refused():
     with pytest.raises(InputError, match="--arch lstm"):
         model_of(Pairs(True, False))
-    with pytest.raises(InputError, match="--decoder-embed-dim of 8"):
-        model_of(Pairs(True, True), "--share-decoder-input-output-embed")
-    with pytest.raises(InputError, match="--hidden-size 7 .* is odd"):
-        model_of(Pairs(False, True), "--hidden-size", "7")
     pairs = Pairs(True, True)
     inputs = pairs.net_input()
     del inputs["source_symbol_tree"]

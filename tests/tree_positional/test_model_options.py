@@ -11,7 +11,7 @@ import torch
 from tests.nn.tiny import arguments, stock_flags
 from tests.tree_positional.symbol_batches import ENCODINGS
 from tests.tree_positional.symbol_pairs import Pairs, task_side
-from tree_fairseq.errors import InputError, MissingTreesError
+from tree_fairseq.errors import MissingTreesError
 
 PAIRS = Pairs(True, True)
 
@@ -60,11 +60,6 @@ def test_a_task_without_trees_is_refused():
     pairs.task = task
     with pytest.raises(MissingTreesError, match="--task structural_translation"):
         pairs.model()
-
-
-def test_a_query_has_no_position_in_a_sequence():
-    with pytest.raises(InputError, match="--query-position"):
-        Pairs(True, False).model("--query-position")
 
 
 # Names of weights

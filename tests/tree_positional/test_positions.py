@@ -180,12 +180,9 @@ def test_width_beyond_a_multiple_of_n_and_k_is_unused():
     assert module.copies == 12 and module.projection.in_features == 1920
 
 
-@pytest.mark.parametrize(
-    "options, message", [(config(32, 255), "at least --tree-position-dim 256"), (config(0), "at least one level")]
-)
-def test_impossible_sizes_are_refused(options, message):
-    with pytest.raises(InputError, match=message):
-        TreePositions(8, 16, options)
+def test_positions_without_room_for_a_path_are_refused():
+    with pytest.raises(InputError, match="at least --tree-position-dim 256"):
+        TreePositions(8, 16, config(32, 255))
 
 
 def test_weights_that_a_checkpoint_lacks_are_completed_and_named(caplog):

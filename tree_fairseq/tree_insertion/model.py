@@ -81,12 +81,10 @@ class TreeInsertionTransformerModel(TreeGeneratingTransformer):
 
     @classmethod
     def fill_in(cls, cfg, args, task) -> None:
-        """Refuses flags that do not work with a memory that is projected beforehand, and two ablations at once."""
+        """Refuses flags that do not work with a memory that is projected beforehand."""
         super().fill_in(cfg, args, task)
         refused = {"--checkpoint-activations": cfg.checkpoint_activations, "--decoder-layerdrop": cfg.decoder.layerdrop}
         refuse_flags(refused, f"--arch {args.arch}")
-        both = cfg.absolute_positions and cfg.no_child_relations
-        refuse_flags({"--no-child-relations": both}, "--absolute-positions, which uses no relations")
 
     @classmethod
     def build_decoder(cls, cfg, tgt_dict, embed_tokens):

@@ -97,11 +97,6 @@ class BidirectionalLSTMEncoder(_MemoryEncoder, LSTMEncoder):
     """fairseq's bidirectional LSTM over sequences, half of ``hidden_size`` in each direction."""
 
     def __init__(self, cfg, dictionary, embed_tokens: Optional[nn.Embedding], hidden_size: int):
-        if hidden_size % 2:
-            raise InputError(
-                f"--hidden-size {hidden_size} (--encoder-embed-dim of a transformer) is odd, and each direction of a "
-                "sequence has half of it"
-            )
         sizes = cfg.encoder_embed_dim, hidden_size // 2, 1
         options = {"bidirectional": True, "left_pad": False, "pretrained_embed": embed_tokens}
         LSTMEncoder.__init__(self, dictionary, *sizes, cfg.dropout, cfg.dropout, **options)
@@ -175,11 +170,6 @@ class TreeToTreeLSTMModel(FairseqEncoderDecoderModel):
                 hint="Preprocess with --target-modality tree, or use --arch lstm.",
             )
         cfg = TreeToTreeLSTMConfig.from_namespace(args)
-        if cfg.share_decoder_input_output_embed and cfg.decoder_embed_dim != cfg.hidden_size:
-            raise InputError(
-                f"--share-decoder-input-output-embed needs a --decoder-embed-dim of {cfg.hidden_size}, the "
-                f"--hidden-size, not of {cfg.decoder_embed_dim}"
-            )
         cfg.source_symbols = source.symbols
         encoder = build_lstm_encoder(cfg, task.source_dictionary, None, cfg.hidden_size)
         model = cls(encoder, TreeToTreeLSTMDecoder(cfg, task.target_dictionary, target.symbols))

@@ -97,8 +97,6 @@ class TreePositionalTransformerModel(EncoderChoiceTransformer):
                 "--arch tree_positional_transformer reads symbol trees; use --task structural_translation"
             )
         cfg.target_symbols = target_side(task).symbols
-        if cfg.query_position and cfg.target_symbols is None:
-            raise InputError("--query-position needs a target of symbol trees, but this target is a sequence")
         if cfg.factored_symbols:
             _require_factors(cfg)
         super().fill_in(cfg, args, task)

@@ -173,10 +173,6 @@ class TreePositions(nn.Module):
 
 def _copies(branches: int, config: TreePositionsConfig) -> int:
     """Returns P."""
-    if config.tree_levels < 1:
-        raise InputError(
-            f"--tree-levels {config.tree_levels}: positions need at least one level", hint="Give 1 or more."
-        )
     if config.parameter_free_tree_positions:
         return 1
     least = branches * config.tree_levels

@@ -5,7 +5,6 @@ A search has no observer unless the explorer sets one, and then keeps nothing.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,8 +17,8 @@ from tree_fairseq.drawing.views import Explained, Views, register_views, tree_re
 from tree_fairseq.errors import StructuralSearchError
 from tree_fairseq.tree_positional.hypotheses import TreeHypotheses
 from tree_fairseq.tree_positional.search import StructuralGenerator
-from tree_fairseq.trees.symbols import NULL
-from tree_fairseq.trees.tree import Forest, tree_from_preorder
+from tree_fairseq.trees.symbols import NULL, parents_and_branches
+from tree_fairseq.trees.tree import Forest, Tree
 
 OPEN_LABEL = "?"
 """The label of open nodes in partial trees."""
@@ -44,56 +43,28 @@ class PartialTree:
     def of(cls, ids: Sequence[int], dictionary: SymbolDictionary) -> PartialTree:
         """The partial tree of the first symbols of a sequence."""
         encoding = dictionary.encoding
-        is_stack, is_binary = encoding.traversal == "dfs", encoding.binarization == "lcrs"
-        labels: list[str] = []
-        below: list[dict[int, int]] = []  # node by branch, of each node
-        roots = {0: -1}
-        places = deque([(-1, 0)])
-
-        def add(label: str) -> None:
-            parent, branch = places.pop() if is_stack else places.popleft()
-            (roots if parent < 0 else below[parent])[branch] = len(labels)
-            labels.append(label)
-            below.append({})
-
-        for index in ids:
-            label, arity = encoding.split(dictionary[index])
-            add(label)
-            first = encoding.first_branch(arity)
-            branches = range(first, first + arity)
-            places.extend((len(labels) - 1, branch) for branch in (reversed(branches) if is_stack else branches))
-        known = len(labels)
-        while places:
-            add(OPEN_LABEL)
-
-        def in_row(node: int | None) -> list[int]:
-            """The node and its next siblings, in left-child right-sibling form."""
-            row = []
-            while node is not None:
-                if labels[node] != NULL:
-                    row.append(node)
-                node = below[node].get(1)
-            return row
-
-        def children(node: int) -> list[int]:
-            return in_row(below[node].get(0)) if is_binary else [below[node][branch] for branch in sorted(below[node])]
-
-        tops = in_row(roots[0]) if is_binary else [roots[0]]
-        forest, order = [], []
-        for top in tops:
-            names, counts, stack = [], [], [top]
-            while stack:
-                node = stack.pop()
-                order.append(node)
-                own = children(node)
-                names.append(labels[node])
-                counts.append(len(own))
-                stack.extend(reversed(own))
-            forest.append(tree_from_preorder(names, counts))
-        open_nodes = [place for place, node in enumerate(order) if node >= known]
-        # Open nodes were added in the order in which symbols would fill them.
-        following = order.index(known) if known < len(labels) else None
-        return cls(tuple(forest), open_nodes, following)
+        symbols = [dictionary[index] for index in ids]
+        arities = [encoding.split(symbol)[1] for symbol in symbols]
+        # Leaves fill the open nodes; no label of a tree is like theirs.
+        leaves = [f"\0{number}" for number in range(1 + sum(arities) - len(arities))]
+        symbols += [encoding.join(leaf, 0) for leaf in leaves]
+        arities += [0] * len(leaves)
+        forest: Forest = ()
+        if encoding.binarization == "lcrs":
+            firsts = [encoding.first_branch(arity) for arity in arities]
+            places = list(zip(*parents_and_branches(arities, firsts, encoding.traversal)))
+            known = len(symbols) - len(leaves)
+            if (0, 1) in places[known:]:
+                sibling = places.index((0, 1), known)
+                symbols[sibling], forest = NULL, (Tree(leaves[sibling - known]),)
+        forest = (encoding.decode(symbols), *forest)
+        labels = [node.label for tree in forest for node in tree.preorder()]
+        words = [[OPEN_LABEL if word in leaves else word for word in tree.leaves()] for tree in forest]
+        return cls(
+            tuple(tree.map_leaves(own) for tree, own in zip(forest, words)),
+            [place for place, label in enumerate(labels) if label in leaves],
+            labels.index(leaves[0]) if leaves else None,
+        )
 
 
 @dataclass
