@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tree_fairseq.parsing.controls import ControlParser
-from tree_fairseq.parsing.parsers import ParserOptions, register_parser
+from tree_fairseq.parsing.parsers import ControlParser, ParserOptions, register_parser
 
 
 @register_parser("cheap", expensive=True)

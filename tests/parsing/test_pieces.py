@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from subword_nmt.learn_bpe import learn_bpe
 
 from tree_fairseq.errors import ParserUnavailableError
-from tree_fairseq.parsing.controls import ControlParser
-from tree_fairseq.parsing.parsers import ParserOptions
+from tree_fairseq.parsing.parsers import ControlParser, ParserOptions
 from tree_fairseq.parsing.pieces import (
     SplitWords,
     join_pieces,

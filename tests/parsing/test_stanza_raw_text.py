@@ -10,9 +10,8 @@ from types import SimpleNamespace
 import pytest
 
 from tests.parsing.conftest import content, parse_file, write_text
-from tree_fairseq.parsing.controls import ControlParser
 from tree_fairseq.parsing.line_parser import LineParser
-from tree_fairseq.parsing.parsers import ParserOptions
+from tree_fairseq.parsing.parsers import ControlParser, ParserOptions
 from tree_fairseq.parsing.stanza_parser import StanzaParser
 from tree_fairseq.parsing.stanza_trees import merge_multiword_tokens, to_label, to_tree
 from tree_fairseq.trees.bracket import read_forest, write_forest

@@ -6,11 +6,11 @@ from tests.end_to_end.fixtures import preprocess
 from tests.end_to_end.tiny_corpus import make_pairs, write_corpus
 from tests.parsing.fake_parsers import ToyParser
 from tests.parsing.test_pieces import bpe_codes  # noqa: F401 (a fixture)
-from tree_fairseq.parsing.controls import degrade
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions, flat_tree
 from tree_fairseq.scoring.evalb import Parameters, compare, counts, figures
 from tree_fairseq.trees.subwords import split_words
+from tree_fairseq.trees.transforms import degrade
 from tree_fairseq.trees.tree import forest_leaves
 
 LINES = [pair.tree for pair in make_pairs(300, 5)]

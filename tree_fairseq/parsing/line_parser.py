@@ -27,7 +27,6 @@ from tree_fairseq.errors import (
     UnlabelledTreeError,
 )
 from tree_fairseq.parsing.batches import Answers, Failure, ParseCache, parse_texts, text_batches
-from tree_fairseq.parsing.controls import degrade
 from tree_fairseq.parsing.parsers import (
     FLAT_LABEL,
     FLAT_TAG,
@@ -52,7 +51,7 @@ from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.bracket import read_forest, unescape, write_forest
 from tree_fairseq.trees.subwords import split_words
 from tree_fairseq.trees.text import check_line, tokens
-from tree_fairseq.trees.transforms import strip_function_tags
+from tree_fairseq.trees.transforms import degrade, strip_function_tags
 from tree_fairseq.trees.tree import Forest, Tree, forest_leaves
 
 # Part of the identity: raised when the same parse of a line gives another forest.

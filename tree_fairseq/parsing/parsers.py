@@ -1,23 +1,7 @@
 """Constituency parsers: what one is, the registry of them, and the options that a user sets with flags.
 
-To add a parser, write a module such as ``my_parsers.py``, and name it as ``--tree-parser my_parsers:comb``::
-
-    from tree_fairseq.parsing.parsers import register_parser
-    from tree_fairseq.trees.tree import binary_tree
-
-    @register_parser("comb")
-    class Comb:
-        def __init__(self, options):              # ParserOptions; models are best loaded with the first sentence
-            self.lang, self.device = options.lang, options.device
-
-        def identity(self):                       # all that decides the trees: kept trees are found by it
-            return {"name": "comb", "version": 1, "lang": self.lang}
-
-        def inventory(self):                      # all labels, so that the dictionary of labels is complete
-            return ["X"]
-
-        def parse(self, sentences):               # a tree for each list of words, or None
-            return [binary_tree(words, lambda start, end: start + 1, "X") for words in sentences]
+To add a parser, register it in a module such as ``my_parsers.py``, and name it as ``--tree-parser my_parsers:comb``;
+``docs/extending.md`` has an example. Parsers of control trees, which ignore the words, are in this file.
 
 Batches are made of sentences of similar length, and a batch that fails is tried again in halves. The parser runs in
 processes of its own: one for each worker, or for each of its ``devices`` if it is registered with them.
@@ -27,16 +11,20 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import hashlib
 import importlib
+import json
+import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from tree_fairseq.errors import InputError, ParserError, ParserUnavailableError, TooManyParseFailuresError
-from tree_fairseq.trees.tree import Tree
+from tree_fairseq.trees.tree import Tree, binary_tree
 
 # The label of the tree of a sentence that could not be parsed, and the tag of its words.
 FLAT_LABEL, FLAT_TAG = "FRAG", "XX"
+_CONTROL_LABEL = "X"  # of every phrase and every word of a control tree
 _LINES_SHOWN = 20
 
 
@@ -254,10 +242,6 @@ _BUILT_IN = {
     "stanza": "tree_fairseq.parsing.stanza_parser",
     "corenlp": "tree_fairseq.parsing.corenlp_parser",
     "benepar": "tree_fairseq.parsing.benepar_parser",
-    "right-branching": "tree_fairseq.parsing.controls",
-    "balanced": "tree_fairseq.parsing.controls",
-    "random": "tree_fairseq.parsing.controls",
-    "flat": "tree_fairseq.parsing.controls",
 }
 
 
@@ -265,8 +249,6 @@ def register_parser(
     name: str, *, expensive: bool = True, devices: Callable[[], list[str]] = list
 ) -> Callable[[Factory], Factory]:
     """Registers a parser under a name for ``--tree-parser``. It decorates a class, or a function that builds a parser.
-
-    A later registration of a name replaces an earlier one.
 
     Args:
         expensive: whether it runs in processes of its own, and its trees are worth keeping. The processes import the
@@ -301,14 +283,14 @@ def registered_parser(name: str) -> Registration:
     return _REGISTRY[own_name]
 
 
-def build_parser(options: ParserOptions) -> ConstituencyParser:
-    """Builds the parser that the options name; raises ParserUnavailableError if something is missing."""
-    return registered_parser(options.name).factory(options)
-
-
 def flat_tree(words: Sequence[str]) -> Tree:
     """Returns the tree of a sentence that could not be parsed: ``(FRAG (XX w1) (XX w2) ...)``."""
     return Tree(FLAT_LABEL, [Tree(FLAT_TAG, [Tree(word)]) for word in words])
+
+
+def build_parser(options: ParserOptions) -> ConstituencyParser:
+    """Builds the parser that the options name; raises ParserUnavailableError if something is missing."""
+    return registered_parser(options.name).factory(options)
 
 
 def check_failures(limit: int | float, failed: int, sentences: int, failed_lines: Iterable[int], path: str) -> None:
@@ -350,9 +332,67 @@ def add_parser_arguments(
 
 def options_from_arguments(arguments: argparse.Namespace) -> ParserOptions:
     """Returns the options that were given on a command line; raises ValueError for one that is out of range."""
-    values = {}
-    for option in _flagged():
-        value = getattr(arguments, option.metadata["flag"][2:].replace("-", "_"))
-        # A switch turns its option into the opposite.
-        values[option.name] = value != option.default if isinstance(option.default, bool) else value
-    return ParserOptions(**values)
+    names = {option.name: option.metadata["flag"][2:].replace("-", "_") for option in _flagged()}
+    return ParserOptions(**{name: getattr(arguments, argument) for name, argument in names.items()})
+
+
+class ControlParser:
+    """Builds binary trees over the words, with the same label everywhere.
+
+    ``split`` returns how many words of a span go to the left child, given the width of the span (at least 2) and the
+    random generator of the sentence, which depends on its words alone.
+    """
+
+    def __init__(self, name: str, split: Callable[[int, random.Random], int]):
+        self._name = name
+        self._split = split
+
+    def identity(self) -> dict[str, Any]:
+        return {"name": self._name, "version": 1, "seed": 0}
+
+    def inventory(self) -> list[str]:
+        return [_CONTROL_LABEL]
+
+    tags = inventory
+
+    def parse(self, sentences: list[list[str]]) -> list[Tree]:
+        return [self._parse_one(words) for words in sentences]
+
+    def _parse_one(self, words: list[str]) -> Tree:
+        generator = random.Random(hashlib.sha256(json.dumps([0, words]).encode()).digest())
+        return binary_tree(words, lambda start, end: start + self._split(end - start, generator), _CONTROL_LABEL)
+
+
+@register_parser("right-branching", expensive=False)
+def right_branching(options: ParserOptions) -> ControlParser:
+    """``(X a (X b (X c d)))``: every phrase is a word and the rest."""
+    return ControlParser("right-branching", lambda width, generator: 1)
+
+
+@register_parser("balanced", expensive=False)
+def balanced(options: ParserOptions) -> ControlParser:
+    """Cuts every phrase in the middle; the left part of an odd number has one word more."""
+    return ControlParser("balanced", lambda width, generator: (width + 1) // 2)
+
+
+@register_parser("random", expensive=False)
+def random_trees(options: ParserOptions) -> ControlParser:
+    """Cuts every phrase at a place drawn at random, all places alike; the words of the sentence decide."""
+    return ControlParser("random", lambda width, generator: generator.randrange(1, width))
+
+
+@register_parser("flat", expensive=False)
+class FlatParser:
+    """``(FRAG (XX a) (XX b) (XX c))``, the tree of a sentence that could not be parsed."""
+
+    def __init__(self, options: ParserOptions):
+        pass
+
+    def identity(self) -> dict[str, Any]:
+        return {"name": "flat", "version": 1}
+
+    def inventory(self) -> list[str]:
+        return []
+
+    def parse(self, sentences: list[list[str]]) -> list[Tree]:
+        return [flat_tree(words) for words in sentences]

@@ -256,7 +256,8 @@ def write_folder(
     leaves = _link_texts(plan, inputs, work.staging)
     made = {**(symbols.write_text(leaves) if symbols else {}), **(dictionaries or {})}
     arguments = _stock_arguments(plan, leaves, output, made)
-    with renaming_in_log(_known_names(plan, inputs, leaves, work), plan.args):
+    # The staging folder does not stay.
+    with renaming_in_log({f"{leaves}{os.sep}": "", str(output): str(plan.destination)}, plan.args):
         stock_main(arguments)
     manifest.enter_tokens(output, plan.languages, plan.written_splits)
     for side in plan.tree_sides:
@@ -322,16 +323,6 @@ def _stock_arguments(plan: PreprocessPlan, leaves: Path, output: Path, dictionar
 
     changes = {"trainpref": prefixes("train"), "validpref": prefixes("valid"), "testpref": prefixes("test")}
     return Namespace(**{**vars(plan.args), **changes, **dictionaries, "destdir": os.fspath(output)})
-
-
-def _known_names(plan: PreprocessPlan, inputs: Inputs, leaves: Path, work: Work) -> dict[str, str]:
-    """How the log names files of the staging folder, which does not stay: as the user's files, or by name alone."""
-    names = {}
-    for (split, suffix), file in inputs.items():
-        is_staged = Path(work.staging.path).absolute() in Path(file.path).absolute().parents
-        names[str(leaves / f"{split}.{suffix}")] = Path(file.path).name if is_staged else str(file.path)
-    longest_first = sorted(names.items(), key=lambda item: -len(item[0]))
-    return {**dict(longest_first), str(work.output): str(plan.destination)}
 
 
 @contextlib.contextmanager

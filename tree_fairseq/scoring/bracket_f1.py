@@ -15,8 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tree_fairseq.errors import ScoringError
-from tree_fairseq.parsing.controls import ControlParser, balanced, random_trees, right_branching
-from tree_fairseq.parsing.parsers import ParserOptions
+from tree_fairseq.parsing.parsers import ControlParser, ParserOptions, balanced, random_trees, right_branching
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.spans import encode
 from tree_fairseq.trees.transforms import binarize

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import random
 import re
 
 from tree_fairseq.trees.subwords import SUBWORD_SUFFIX
-from tree_fairseq.trees.tree import Tree, tree_from_preorder
+from tree_fairseq.trees.tree import Forest, Tree, tree_from_preorder
 
 INTERMEDIATE = "@"  # the first character of the labels of the nodes that `binarize` inserts
 
@@ -76,6 +78,15 @@ def reattach(tree: Tree, share: float, generator: random.Random) -> Tree:
         if drawn < share and (places := _places(node)):
             _move(node, *places[int(place * len(places))])
     return _tree(root)
+
+
+def degrade(forest: Forest, share: float) -> Forest:
+    """Attaches a share of the constituents of each tree elsewhere (`reattach`); the words of a tree decide which."""
+    if not share:
+        return forest
+    keys = (json.dumps(["noise", 0, tree.leaves()]).encode() for tree in forest)
+    generators = (random.Random(hashlib.sha256(key).digest()) for key in keys)
+    return tuple(reattach(tree, share, generator) for tree, generator in zip(forest, generators))
 
 
 def _copy(tree: Tree) -> tuple[_Node, list[_Node]]:
