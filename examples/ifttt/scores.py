@@ -46,14 +46,8 @@ def production_f1(pairs: Iterable[tuple[Tree | None, Tree]]) -> float:
 class ProgramOutcomes(TreeOutcomes):
     """Which programs are right, and which channels and functions of them."""
 
-    def __init__(
-        self,
-        outputs: Sequence[Tree | None],
-        references: Sequence[Tree],
-        unordered: Sequence[str],
-        steps: Sequence[int] | None = None,
-    ):
-        super().__init__(outputs, references, unordered, steps)
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
         programs = [(program(output), program(reference)) for output, reference in self.pairs]
         self.outcomes["channel_accuracy"] = [
             ours.channels is not None and ours.channels == theirs.channels for ours, theirs in programs

@@ -101,17 +101,6 @@ def test_everything_is_trained(arch, document_root):
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_probabilities(arch):
-    model = build_classifier(arch)
-    scores = model(**inputs_of(model, collate_documents(DOCUMENTS)))
-    probabilities = model.get_normalized_probs(scores, log_probs=False)
-    torch.testing.assert_close(
-        probabilities, scores["logits"].exp() / scores["logits"].exp().sum(1, keepdim=True), check_dtype=False
-    )
-    torch.testing.assert_close(model.get_normalized_probs(scores, log_probs=True), probabilities.log())
-
-
-@pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_dropout_of_the_classifier(arch):
     rows = collate_documents(DOCUMENTS)
     for flags, same in ((["--classifier-dropout", "0"], True), ([], False)):

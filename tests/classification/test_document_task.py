@@ -17,7 +17,6 @@ from tests.classification.test_dataset import assert_equal
 from tests.data_bin.corpora import prefixes, write_lines
 from tests.end_to_end.commands import run
 from tests.end_to_end.tiny_classes import load, task_of
-from tree_fairseq.classification.tree_lstm_classifier import BINARY_LEVELS
 from tree_fairseq.errors import (
     CorruptFileError,
     DataFolderError,
@@ -28,7 +27,7 @@ from tree_fairseq.errors import (
     MissingTreesError,
 )
 from tree_fairseq.support.python_versions import zip_equal
-from tree_fairseq.tasks.pair_dataset import InputLines, NewLines
+from tree_fairseq.tasks.pair_dataset import InputLines
 
 SIZES = {"train": 30, "valid": 9}
 TREE_ARCH, SEQUENCE_ARCH = "tree_transformer_classifier_tiny", "lstm_classifier_tiny"
@@ -144,8 +143,6 @@ def test_only_models_that_read_trees_see_them(row_data, monkeypatch, reads_trees
 
 @pytest.mark.parametrize("roots", [("first", "mean"), ("mean", "first")])
 def test_members_of_an_ensemble_may_read_documents_at_other_roots(row_data, roots):
-    """Each gets the levels of its own binary trees from the collater; alone, and without them, it says the same."""
-    without_levels = batch_of(load(row_data, "valid")[1])["net_input"]
     task = task_of(row_data)
     models = []
     for seed, root in enumerate(roots):
@@ -155,8 +152,7 @@ def test_members_of_an_ensemble_may_read_documents_at_other_roots(row_data, root
     batch = batch_of(task.dataset("valid"))
     assert len(batch["net_input"]["sentence_trees"]["document"]) > len(batch["id"]), "documents of several sentences"
     with torch.no_grad():
-        assert BINARY_LEVELS in batch["net_input"]["sentence_trees"]
-        mean = torch.stack([model(**without_levels)["logits"].softmax(1) for model in models]).mean(0)
+        mean = torch.stack([model(**batch["net_input"])["logits"].softmax(1) for model in models]).mean(0)
     ranked = task.inference_step(task.build_generator(models, Namespace()), models, batch)
     for expected, hypotheses in zip_equal(mean, ranked):
         scores = {int(found["tokens"][0]) - task.target_dictionary.nspecial: found["score"] for found in hypotheses}
@@ -303,19 +299,6 @@ def test_long_lines_are_cut_or_named(row_data, caplog):
     with pytest.raises(LongSentenceError) as caught:
         task.get_interactive_tokens_and_lengths(InputLines(["so so so so so so"], 3), str)
     assert (caught.value.path, caught.value.line) == ("input", 3)
-
-
-def test_constraints_are_refused(row_data):
-    task = task_of(row_data)
-    with pytest.raises(DataFolderError, match="--constraints"):
-        task.build_dataset_for_inference(NewLines([], []), [], constraints=torch.zeros(1, 1))
-
-
-@pytest.mark.parametrize("option", [{"prefix_size": 1}, {"sampling": True}, {"print_alignment": "hard"}])
-def test_options_of_searches_are_refused(row_data, option):
-    [name] = option
-    with pytest.raises(InputError, match=f"--{name.replace('_', '-')} does not work with classification"):
-        task_of(row_data).build_generator([], Namespace(**option))
 
 
 def test_targets_are_printed_as_lines(row_data):

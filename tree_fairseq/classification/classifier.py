@@ -6,7 +6,7 @@ import os
 from argparse import ArgumentParser
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, make_dataclass
-from typing import Any, Callable, NamedTuple, Optional, Union
+from typing import Any, NamedTuple, Optional, Union
 
 import torch
 from fairseq import utils
@@ -170,10 +170,6 @@ class Classifier(FairseqEncoderModel):
         """Builds the encoder over the vectors of words, and returns it with the width of its states."""
         raise NotImplementedError
 
-    def get_normalized_probs(self, net_output: dict, log_probs: bool, sample: Optional[dict] = None) -> Tensor:
-        """Returns the probabilities of the classes of each example, or their logarithms, ``[B, C]`` float32."""
-        return self.get_normalized_probs_scriptable(net_output["logits"], log_probs, sample)
-
 
 TRANSFORMER_SIZES = {"": None, "_tiny": (2, 64, 128, 4)}
 """The sizes of transformers that classify: fairseq's, and the paper's tiny size."""
@@ -229,13 +225,6 @@ class TreeClassifier(Classifier):
     """
 
     tree_inputs = ("sentence_trees",)
-
-    def completion_of_trees(self) -> Optional[Callable[[dict[str, Any]], dict[str, Any]]]:
-        """Returns a function that the collater calls, to add to ``sentence_trees`` what this model reads beside them.
-
-        None if the model reads nothing else. What members of an ensemble do not share has another name in each.
-        """
-        return None
 
     def forward(
         self,

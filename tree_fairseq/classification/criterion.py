@@ -4,6 +4,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -96,11 +97,16 @@ class TreeClassificationCriterion(FairseqCriterion):
         counts = np.asarray(total["_confusion"].cpu())
         metrics.log_scalar_sum("_confusion", counts)
         for name in class_figures(counts):
-            metrics.log_derived(name, lambda meters, name=name: round(class_figures(meters["_confusion"].sum)[name], 2))
+            metrics.log_derived(name, partial(_logged_figure, name))
 
     @staticmethod
     def logging_outputs_can_be_summed() -> bool:
         return True
+
+
+def _logged_figure(name: str, meters: dict) -> float:
+    """A metric of all batches of a validation; a plain float, as checkpoints keep the best."""
+    return round(float(class_figures(meters["_confusion"].sum)[name]), 2)
 
 
 def _all_logits(output: dict) -> torch.Tensor:
@@ -180,21 +186,15 @@ def confusion_counts(target: Tensor, predicted: Tensor, num_classes: int) -> Ten
     return torch.bincount(target * num_classes + predicted, minlength=num_classes**2).view(num_classes, num_classes)
 
 
-def class_figures(counts: np.ndarray) -> dict[str, float]:
-    """Computes the metrics of a confusion matrix ``[C, C]`` (:func:`class_figures_of_counts`)."""
-    sums = np.stack([counts.diagonal(), counts.sum(axis=1), counts.sum(axis=0)])
-    return {name: float(value) for name, value in class_figures_of_counts(sums).items()}
+def class_figures(counts: np.ndarray) -> dict[str, np.ndarray]:
+    """Computes the metrics of confusion matrices ``[..., C, C]``, each ``[...]``, in percent.
 
-
-def class_figures_of_counts(counts: np.ndarray) -> dict[str, np.ndarray]:
-    """Computes the metrics of many samples at once, each ``[...]``, in percent.
-
-    ``counts``, ``[..., 3, C]``, has for each class how often it is right and predicted, right, and predicted. The
-    metrics are ``accuracy``; ``macro_f1``, the mean of F1 over the classes that occur, right or predicted;
-    ``matthews``, Matthews' correlation, which is 0 if all right or all predicted classes are the same; and, of two
-    classes, ``f1``, that of the second.
+    They are ``accuracy``; ``macro_f1``, the mean of F1 over the classes that occur, right or predicted; ``matthews``,
+    Matthews' correlation, which is 0 if all right or all predicted classes are the same; and, of two classes, ``f1``,
+    that of the second.
     """
-    both, right, predicted = np.moveaxis(np.asarray(counts, np.float64), -2, 0)
+    counts = np.asarray(counts, np.float64)
+    both, right, predicted = counts.diagonal(axis1=-2, axis2=-1), counts.sum(axis=-1), counts.sum(axis=-2)
     occurs, size = right + predicted > 0, right.sum(axis=-1)
     f1 = np.divide(2 * both, right + predicted, out=np.zeros_like(both), where=occurs)
     # Covariances of classes as indicators (Gorodkin 2004), times the square of the number of examples.

@@ -225,24 +225,15 @@ class TextDataset(KeepsRemainder):
 class DocumentDataset(TextDataset):
     """Documents with the trees of their sentences and, if known, their classes.
 
-    ``trees`` are the full trees of each; the lengths of the texts come from :func:`document_lengths`. Each of
-    ``completions`` adds to the ``sentence_trees`` of each batch.
+    ``trees`` are the full trees of each; the lengths of the texts come from :func:`document_lengths`.
     """
 
     tree_inputs = ("sentence_trees",)
 
-    def __init__(
-        self,
-        trees: Sequence[StoredTree],
-        read_sentences: SentenceTreeReader,
-        *texts,
-        completions: Sequence[Callable[[dict[str, Any]], dict[str, Any]]] = (),
-        **options,
-    ):
+    def __init__(self, trees: Sequence[StoredTree], read_sentences: SentenceTreeReader, *texts, **options):
         super().__init__(*texts, **options)
         self.trees = trees
         self.read_sentences = read_sentences
-        self.completions = completions
 
     def __getitem__(self, index: int) -> dict:
         item, tree = super().__getitem__(index), self.trees[index]
@@ -256,10 +247,7 @@ class DocumentDataset(TextDataset):
         batch = super()._collate(samples)
         documents = [(sample["source"], sample["sentences"]) for sample in samples]
         label_pad = self.read_sentences.read_tree.labels.pad()
-        collated = collate_sentences(documents, self.dictionary.pad(), label_pad)
-        for complete in self.completions:
-            collated = complete(collated)
-        batch["net_input"]["sentence_trees"] = collated
+        batch["net_input"]["sentence_trees"] = collate_sentences(documents, self.dictionary.pad(), label_pad)
         sentences = [sentence for _, own in documents for sentence in own]
         return {**batch, **collate_targets(sentences)} if sentences[0].node_target is not None else batch
 

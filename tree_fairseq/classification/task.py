@@ -38,7 +38,7 @@ from tree_fairseq.data_bin.token_files import load_dictionary
 from tree_fairseq.data_bin.tree_store import load_label_dictionary
 from tree_fairseq.errors import DataFolderError, DictionaryMismatchError, InputError
 from tree_fairseq.nn.tree_batch import TreeReader, as_stored
-from tree_fairseq.support.options import given_flags, option, refuse_flags
+from tree_fairseq.support.options import option
 from tree_fairseq.tasks.pair_dataset import NewLines, first_line_of
 from tree_fairseq.tasks.tree_task import TreeTask, TreeTaskConfig
 from tree_fairseq.tasks.unknown_tokens import count_typed
@@ -49,8 +49,6 @@ logger = logging.getLogger(__name__)
 
 INPUT = "input"
 """Stands for the file in messages about new lines."""
-
-_OF_SEARCHES = "constraints lm_path prefix_size print_alignment replace_unk sampling score_reference".split()
 
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
@@ -158,9 +156,7 @@ class ClassificationTask(ClassTask, TreeTask):
         return read, read.lengths.tolist()
 
     def build_dataset_for_inference(self, src_tokens, src_lengths, constraints: Optional[Tensor] = None):
-        """Makes a data set of lines to classify, as :meth:`new_dataset` does; constraints are refused."""
-        if constraints is not None:
-            raise DataFolderError("--constraints are for translations; a class has none")
+        """Makes a data set of lines to classify, as :meth:`new_dataset` does; constraints are not read."""
         return self.new_dataset(src_tokens)
 
     def new_dataset(self, lines) -> TextDataset:
@@ -170,8 +166,7 @@ class ClassificationTask(ClassTask, TreeTask):
     # Predictions
 
     def build_generator(self, models, args, seq_gen_cls=None, extra_gen_cls_kwargs=None, **kwargs):
-        """Returns the predictor that ranks the classes, in place of a search; refuses options that need one."""
-        refuse_flags(given_flags(args, *_OF_SEARCHES), "classification, which ranks all classes")
+        """Returns the predictor that ranks the classes, in place of a search."""
         return ClassPredictor(self.tgt_dict)
 
     def target_tokens(self, target: Tensor) -> Tensor:
@@ -262,8 +257,6 @@ class TreeClassificationTask(ClassificationTask):
             raise DataFolderError(f"--label-nodes all: {self.folder} has classes of examples only, not of nodes")
         self.labels_all_nodes = self.record.node_labels and str(cfg.label_nodes) != "root"
         self.read_tree = TreeReader(self.label_dictionary)
-        # Of all members of an ensemble. Models are built before data sets are loaded.
-        self.completions: list[Callable[[dict[str, Any]], dict[str, Any]]] = []
 
     def make_dataset(self, files: ExampleFiles, split: str) -> DocumentDataset:
         """Cuts documents beyond ``--max-source-positions`` at a sentence."""
@@ -271,7 +264,7 @@ class TreeClassificationTask(ClassificationTask):
         has_class = ClassNodes(self.label_dictionary) if self.record.node_labels else None
         reader, is_train = SentenceTreeReader(self.read_tree, has_class), split == self.cfg.train_subset
         texts = files.tokens, lengths, self.src_dict, files.targets, self.tgt_dict
-        return DocumentDataset(files.trees, reader, *texts, shuffle=is_train, completions=tuple(self.completions))
+        return DocumentDataset(files.trees, reader, *texts, shuffle=is_train)
 
     def differences(self, folder: Path, manifest: Manifest) -> list[str]:
         """Also compares the labels of nodes."""
@@ -314,8 +307,6 @@ class TreeClassificationTask(ClassificationTask):
         """Builds any model of classes; one that reads no trees never gets them, and never trains on nodes."""
         model = super().build_model(cfg, from_checkpoint)
         reads_trees = isinstance(model, TreeClassifier)
-        if reads_trees and (complete := model.completion_of_trees()) is not None:
-            self.completions.append(complete)
         if str(self.cfg.label_nodes) == "all" and not reads_trees:
             raise InputError(
                 f"--label-nodes all trains the states of nodes, and {type(model).__name__} reads sequences",

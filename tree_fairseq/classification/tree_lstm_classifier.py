@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Callable, Optional
+from typing import Any, Optional
 
 import torch
 from fairseq.data import Dictionary
@@ -15,7 +15,7 @@ from torch.nn import functional
 from tree_fairseq.classification.classifier import DocumentStates, TreeClassifier, TreeReadoutConfig, pool_roots
 from tree_fairseq.nn.extended_transformer import set_defaults
 from tree_fairseq.nn.tree_batch import TreeBatch
-from tree_fairseq.nn.tree_lstm import MAX_POSITIONS, TreeLSTM, level_sizes
+from tree_fairseq.nn.tree_lstm import MAX_POSITIONS, TreeLSTM
 from tree_fairseq.support.options import option
 
 
@@ -95,22 +95,6 @@ def _put(values: Tensor, columns: Tensor) -> Tensor:
     return torch.empty_like(values).scatter(1, columns, values)
 
 
-BINARY_LEVELS = "binary_levels"
-"""Name of the levels of the binary trees in ``sentence_trees``."""
-
-
-def with_binary_levels(sentence_trees: dict[str, Any], pad: int) -> dict[str, Any]:
-    """Adds the levels of the binary trees (:data:`BINARY_LEVELS`) to collated documents.
-
-    See :func:`tree_fairseq.nn.tree_lstm.level_sizes`. Without them, the encoder asks the device.
-    """
-    if BINARY_LEVELS in sentence_trees:
-        return sentence_trees
-    tree = BinaryBranches.of(TreeBatch.from_net_input(sentence_trees, sentence_trees["tokens"], pad))
-    sizes = level_sizes(*(values.numpy() for values in (tree.parents, tree.branches, tree.mask)), degree=2)
-    return {**sentence_trees, BINARY_LEVELS: sizes}
-
-
 class TreeLSTMEncoder(FairseqEncoder):
     """Tai et al.'s binary Tree-LSTM over documents of many trees, which are binarised to the right.
 
@@ -146,7 +130,7 @@ class TreeLSTMEncoder(FairseqEncoder):
             self.embed_labels(label) + self.intermediate,
         ]
         x = self.dropout(torch.cat(features, dim=1))  # (R, 2 S, E)
-        h, _ = self.tree_lstm(x, tree.parents, tree.branches, tree.mask, sentence_trees.get(BINARY_LEVELS))
+        h, _ = self.tree_lstm(x, tree.parents, tree.branches, tree.mask)
         own = h[torch.arange(len(h), device=h.device), tree.root]  # (R, D)
         documents = sentence_trees["document"], sentence_trees["num_documents"]
         roots = pool_roots(own, *documents, self.document_root)
@@ -178,9 +162,6 @@ class TreeLSTMClassifier(TreeClassifier):
     def build_encoder(cls, cfg, task, embeddings):
         encoder = TreeLSTMEncoder(cfg, task.source_dictionary, len(task.label_dictionary), embeddings)
         return encoder, cfg.encoder_hidden_size
-
-    def completion_of_trees(self) -> Callable[[dict[str, Any]], dict[str, Any]]:
-        return partial(with_binary_levels, pad=self.encoder.padding_idx)
 
 
 # 70,000 weights, as in tree_transformer_classifier_tiny, vectors apart.

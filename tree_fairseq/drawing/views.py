@@ -40,7 +40,7 @@ def matrix_record(values: Union[Tensor, np.ndarray]) -> dict[str, Any]:
 
 
 def matrix_values(record: dict[str, Any]) -> np.ndarray:
-    """The weights of a :func:`matrix_record`, up to half a step."""
+    """The weights of a :func:`matrix_record`; each differs by at most half a step from the weight before rounding."""
     steps = np.frombuffer(base64.b64decode(record["data"]), np.uint8)
     return steps.reshape(record["shape"]) * (record["max"] / 255)
 

@@ -132,12 +132,10 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             request = json.loads(self.rfile.read(int(length)))
         except (ValueError, RecursionError):
-            raise _Refused(HTTPStatus.BAD_REQUEST, "the request is not JSON") from None
+            request = None
         text = request.get("text") if isinstance(request, dict) else None
-        if not isinstance(text, str):
-            raise _Refused(HTTPStatus.BAD_REQUEST, 'a request is {"text": "a sentence"}')
-        if len(text.splitlines()) > 1:
-            raise _Refused(HTTPStatus.BAD_REQUEST, "a request has one sentence, on one line")
+        if not isinstance(text, str) or len(text.splitlines()) > 1:
+            raise _Refused(HTTPStatus.BAD_REQUEST, 'a request is {"text": "one sentence, on one line"}')
         return text
 
     def _check_host(self) -> None:

@@ -10,6 +10,7 @@ mean squared error.
 
 from __future__ import annotations
 
+import math
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -17,17 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from fairseq.dataclass import FairseqDataclass
 from fairseq.scoring import BaseScorer, register_scorer
 
-from tree_fairseq.classification.criterion import (
-    class_figures,
-    class_figures_of_counts,
-    confusion_counts,
-    pearson,
-    spearman,
-)
+from tree_fairseq.classification.criterion import class_figures, pearson, spearman
 from tree_fairseq.classification.examples import read_class_tree
 from tree_fairseq.classification.folder import class_order, is_number
 from tree_fairseq.errors import LabelColumnError, ScoringError
@@ -82,19 +76,18 @@ class ClassOutcomes(OutcomeMeasure):
         """All predicted or right classes; numbers are sorted as numbers."""
         return sorted({*self.predicted, *self.references}, key=class_order)
 
-    def counts(self, indices: Sequence[int] | None = None) -> np.ndarray:
-        """Returns how often each class (column) was predicted for each right class (row), over all examples or some."""
-        ids = {name: number for number, name in enumerate(self.classes)}
-        indices = range(len(self.references)) if indices is None else indices
-        sides = ([ids[side[index]] for index in indices] for side in (self.references, self.predicted))
-        return confusion_counts(*map(torch.tensor, sides), len(ids)).numpy()
+    def counts(self, classes: Sequence[str]) -> np.ndarray:
+        """Returns the place of each example in the confusion matrix of some classes, ``[examples, C, C]``."""
+        right, predicted = (np.array(side)[:, None] == np.array(classes) for side in (self.references, self.predicted))
+        return (right[:, :, None] & predicted[:, None, :]).astype(np.float64)
 
-    def metrics(self, indices: Sequence[int] | None = None) -> dict[str, float]:
-        return class_figures(self.counts(indices))
+    def metrics(self, indices: Sequence[int]) -> dict[str, float]:
+        matrix = self.counts(self.classes)[list(indices)].sum(axis=0)
+        return {name: float(value) for name, value in class_figures(matrix).items()}
 
     def confusion(self) -> dict:
         """Returns ``classes``, and ``counts`` with a row for each right class and a column for each predicted one."""
-        return {"classes": self.classes, "counts": self.counts().tolist()}
+        return {"classes": self.classes, "counts": self.counts(self.classes).sum(axis=0).astype(int).tolist()}
 
 
 class ClassMeasure(AdditiveMeasure):
@@ -105,32 +98,17 @@ class ClassMeasure(AdditiveMeasure):
 
     @cached_property
     def counts(self) -> np.ndarray:
-        return self._counts(self.outcomes.classes)
-
-    def _counts(self, classes: Sequence[str]) -> np.ndarray:
-        """For each class whether it is right and predicted, is right, is predicted: ``[sentences, 3 C]``."""
-        sides = (self.outcomes.references, self.outcomes.predicted)
-        right, predicted = (np.array(side)[:, None] == np.array(classes) for side in sides)
-        return np.concatenate([right & predicted, right, predicted], axis=1).astype(np.float64)
+        return self.outcomes.counts(self.outcomes.classes).reshape(len(self.outcomes.references), -1)
 
     @staticmethod
     def aligned_counts(measures: Sequence[ClassMeasure]) -> list[np.ndarray]:
         classes = sorted({name for measure in measures for name in measure.outcomes.classes})
-        return [measure._counts(classes) for measure in measures]
+        return [measure.outcomes.counts(classes).reshape(-1, len(classes) ** 2) for measure in measures]
 
     def statistic(self, sums: np.ndarray) -> dict[str, np.ndarray]:
-        counts = sums.reshape(*sums.shape[:-1], 3, -1)  # [..., 3 C] -> [..., 3, C]
-        return {f"class_{name}": figure for name, figure in class_figures_of_counts(counts).items()}
-
-
-def number_metrics(predicted: Sequence[str], references: Sequence[str]) -> dict[str, float]:
-    """Returns both correlations of written numbers in percent, and the mean squared error."""
-    ours, theirs = list(map(float, predicted)), list(map(float, references))
-    return {
-        "pearson": pearson(ours, theirs),
-        "spearman": spearman(ours, theirs),
-        "mean_squared_error": float(np.mean(np.subtract(ours, theirs) ** 2)),
-    }
+        size = math.isqrt(sums.shape[-1])
+        counts = sums.reshape(*sums.shape[:-1], size, size)  # [..., C * C] -> [..., C, C]
+        return {f"class_{name}": figure for name, figure in class_figures(counts).items()}
 
 
 class NumberMeasure(AdditiveMeasure):
@@ -167,7 +145,10 @@ class NumberMeasure(AdditiveMeasure):
         return {"pearson": 100 * (product - ours * theirs / size) / deviations, "mean_squared_error": error}
 
     def metrics(self, indices: Sequence[int]) -> dict[str, float]:
-        return number_metrics(*([side[index] for index in indices] for side in (self._hypotheses, self._references)))
+        sides = ([float(side[index]) for index in indices] for side in (self._hypotheses, self._references))
+        ours, theirs = map(list, sides)
+        error = float(np.mean(np.subtract(ours, theirs) ** 2))
+        return {"pearson": pearson(ours, theirs), "spearman": spearman(ours, theirs), "mean_squared_error": error}
 
     def differences(self, baseline: NumberMeasure, test: Resampling) -> dict[str, dict]:
         tested = super().differences(baseline, test)
@@ -242,14 +223,14 @@ class ClassificationScorer(BaseScorer):
 
     def score(self) -> float:
         """Returns the accuracy in percent."""
-        return ClassOutcomes(self.ref, self.pred).metrics()["accuracy"]
+        return ClassOutcomes(self.ref, self.pred).metrics(range(len(self.ref)))["accuracy"]
 
     def result_string(self) -> str:
         """Returns all metrics and the confusion matrix."""
         if not self.ref:
             return "no examples"
         outcomes = ClassOutcomes(self.ref, self.pred)
-        parts = [f"{_TITLES[name]} {value:.2f}" for name, value in outcomes.metrics().items()]
+        parts = [f"{_TITLES[name]} {value:.2f}" for name, value in outcomes.metrics(range(len(self.ref))).items()]
         return "\n".join((f"{', '.join(parts)}, {len(self.ref)} examples", *confusion_table(outcomes.confusion())))
 
 
@@ -259,13 +240,13 @@ class RegressionScorer(BaseScorer):
 
     def score(self) -> float:
         """Returns Pearson's correlation in percent."""
-        return number_metrics(self.pred, self.ref)["pearson"]
+        return NumberMeasure(self.ref, self.pred).metrics(range(len(self.ref)))["pearson"]
 
     def result_string(self) -> str:
         """Returns all metrics on one line."""
         if not self.ref:
             return "no examples"
-        figures = number_metrics(self.pred, self.ref)
+        figures = NumberMeasure(self.ref, self.pred).metrics(range(len(self.ref)))
         return (
             f"Pearson {figures['pearson']:.2f}, Spearman {figures['spearman']:.2f}, "
             f"mean squared error {figures['mean_squared_error']:.4f}, {len(self.ref)} examples"
