@@ -15,6 +15,7 @@ import functools
 import gc
 import importlib
 import json
+import multiprocessing.util
 import os
 import runpy
 import signal
@@ -174,12 +175,14 @@ def _become(name: str, arguments: list[str], folder: str, environment: dict[str,
         sys.excepthook(*sys.exc_info())
         code = 1
     finally:
+        # os._exit skips all exit functions, because most are the server's. This one ends loading processes, which would
+        # notice the end of their parent five seconds later, with the caller's streams open until then.
+        multiprocessing.util._exit_function()
         for stream in (sys.stdout, sys.stderr):
             try:
                 stream.flush()
             except BrokenPipeError:
                 pass
-        # os._exit skips the exit functions of the server; those of the command have run.
         os._exit(code & 0xFF)
 
 
