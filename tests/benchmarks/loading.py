@@ -25,7 +25,8 @@ def run(settings: Settings) -> Report:
         dataset = task.dataset("train")
         batches = dataset.batch_by_size(dataset.ordered_indices(), max_tokens=settings.choose(MAX_TOKENS, 200))
         indices = batches[len(batches) // 2]
-        step = TrainingStep(build("tree_transformer_iwslt_de_en", task), task)
+        architecture = f"tree_transformer_{settings.choose('iwslt_de_en', 'tiny')}"
+        step = TrainingStep(build(architecture, task), task)
         batch = dataset.collater([dataset[index] for index in indices])
         pairs = dataset.dataset
         works = {
@@ -48,7 +49,7 @@ def run(settings: Settings) -> Report:
         [rows],
         [
             "The files are memory-mapped and were read before. One process loads and trains. The step is that of "
-            "tree_transformer_iwslt_de_en."
+            f"{architecture}."
         ],
     )
 

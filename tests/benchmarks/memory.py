@@ -31,14 +31,14 @@ Steps = tuple[Callable[[], object], Callable[[], object]]
 def run(settings: Settings) -> Report:
     """Measures a training step of each method and of the stock model beside it."""
     tree_fairseq.register()
-    size = settings.choose(BATCH, 2)
+    size, sizes = settings.choose((BATCH, "iwslt_de_en"), (2, "tiny"))
     pairs: dict[str, tuple[str, float | None, Callable[[], Steps]]] = {
-        "tree_transformer": ("Tree-Transformer, times the stock transformer's", 1.2, lambda: translation(size)),
+        "tree_transformer": ("Tree-Transformer, times the stock transformer's", 1.2, lambda: translation(size, sizes)),
         "classifier": ("Tree-Transformer as a classifier, times the stock transformer's", 1.2,
                        lambda: classification(settings.choose(CLASSIFIED, 2))),
         "tree_positional": ("tree positions, times the stock transformer's", 1.2, lambda: symbols(size)),
         "treeformer": ("Treeformer, which has ten times the memory to attend to, times the stock transformer's", None,
-                       lambda: charts(size)),
+                       lambda: charts(size, sizes)),
     }  # fmt: skip
     rows, figures = [("training step", "ours, MB", "stock, MB")], []
     for name, (what, goal, make) in pairs.items():
@@ -51,7 +51,7 @@ def run(settings: Settings) -> Report:
     rows.append(("insertion", *map(megabytes, measured)))
     return Report(
         "memory",
-        f"b={size}, n={LEAVES} leaves, m={NODES} nodes, {TARGETS} target tokens, sizes of iwslt_de_en; classifiers: "
+        f"b={size}, n={LEAVES} leaves, m={NODES} nodes, {TARGETS} target tokens, sizes of {sizes}; classifiers: "
         f"b={settings.choose(CLASSIFIED, 2)}, n=40; symbol trees of {SYMBOLS} nodes",
         figures,
         [rows],
@@ -65,18 +65,18 @@ def warmed(step: Callable[[], object]) -> Callable[[], object]:
     return step
 
 
-def translation(size: int) -> Steps:
+def translation(size: int, sizes: str) -> Steps:
     """Returns steps of the Tree-Transformer and of the transformer, on n + m positions each."""
     task = Task()
-    ours = step_of("tree_transformer_iwslt_de_en", task, tree_batch(task, size, LEAVES, NODES, TARGETS))
-    return ours, step_of("transformer_iwslt_de_en", task, stock_batch(task, size, LEAVES + NODES, TARGETS))
+    ours = step_of(f"tree_transformer_{sizes}", task, tree_batch(task, size, LEAVES, NODES, TARGETS))
+    return ours, step_of(f"transformer_{sizes}", task, stock_batch(task, size, LEAVES + NODES, TARGETS))
 
 
-def charts(size: int) -> Steps:
+def charts(size: int, sizes: str) -> Steps:
     """Returns steps of Treeformer and of the transformer on the same sentences."""
     task = Task()
     batch = stock_batch(task, size, LEAVES, TARGETS)
-    return step_of("treeformer_iwslt_de_en", task, batch), step_of("transformer_iwslt_de_en", task, batch)
+    return step_of(f"treeformer_{sizes}", task, batch), step_of(f"transformer_{sizes}", task, batch)
 
 
 def step_of(architecture: str, task: Task, batch: dict) -> Callable[[], object]:

@@ -9,7 +9,6 @@ from tests.benchmarks.translation_models import Search, Task, build, stock_batch
 from tree_fairseq.treeformer import model  # noqa: F401  (registers the architectures)
 
 BATCH, COLUMNS, TARGETS, BEAM = 32, 30, 30, 5
-ARCHITECTURES = {"chart": "treeformer_iwslt_de_en", "stock": "transformer_iwslt_de_en"}
 
 
 def positions(search: Search) -> int:
@@ -22,12 +21,13 @@ def positions(search: Search) -> int:
 def run(settings: Settings) -> Report:
     """Times both on the same sentences and the same number of steps."""
     size, columns, targets = settings.choose((BATCH, COLUMNS, TARGETS), (2, 6, 3))
-    task = Task()
+    sizes, task = settings.choose("iwslt_de_en", "tiny"), Task()
+    architectures = {"chart": f"treeformer_{sizes}", "stock": f"transformer_{sizes}"}
     batch = stock_batch(task, size, columns - 1, targets)
-    works = {name: Search(build(arch, task), task, batch, targets, BEAM) for name, arch in ARCHITECTURES.items()}
+    works = {name: Search(build(arch, task), task, batch, targets, BEAM) for name, arch in architectures.items()}
     timing = side_by_side(works, settings.choose(5, 1))
     rows = [("beam search", "memory", "sentences a second", "ms, fastest to slowest", "processor ms")]
-    for name, architecture in ARCHITECTURES.items():
+    for name, architecture in architectures.items():
         taken = timing[name]
         cells = (str(positions(works[name])), f"{size / taken.median:.2f}", taken.spread)
         rows.append((architecture, *cells, milliseconds(taken.processor_median)))
