@@ -25,15 +25,20 @@ def row(chooser: random.Random, kind: str) -> str:
     return "\t".join([*texts, f"{4.5 * alike:.3f}" if kind == "rated" else str(int(alike))])
 
 
-def preprocess(folder: Path, kind: str) -> Path:
-    """Writes rows of a kind into a folder, and preprocesses them; returns the folder of the data."""
+def write_rows(folder: Path, kind: str, sizes: tuple[int, int, int] = (64, 13, 11)) -> Path:
+    """Writes ``{train,valid,test}.tsv`` of a kind into a folder, and returns it."""
     folder.mkdir(exist_ok=True)
-    chooser, prefixes = random.Random(kind), []
-    for split, size in (("train", 64), ("valid", 13), ("test", 11)):
+    chooser = random.Random(kind)
+    for split, size in zip(("train", "valid", "test"), sizes):
         (folder / f"{split}.tsv").write_text("".join(f"{row(chooser, kind)}\n" for _ in range(size)))
-        prefixes += [f"--{split}pref", folder / split]
-    run("preprocess", *TASK, *FORMATS[kind], *prefixes, "--destdir", folder / "data")
-    return folder / "data"
+    return folder
+
+
+def preprocess(text: Path, kind: str, destination: Path) -> Path:
+    """Runs ``fairseq-preprocess`` on rows of a kind; returns the folder of the data."""
+    prefixes = [part for split in ("train", "valid", "test") for part in (f"--{split}pref", text / split)]
+    run("preprocess", *TASK, *FORMATS[kind], *prefixes, "--destdir", destination)
+    return destination
 
 
 def train(data: Path, folder: Path, kind: str, *flags: object, epochs: int = 2) -> str:

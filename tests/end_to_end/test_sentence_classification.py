@@ -10,7 +10,7 @@ import pytest
 
 from tests.end_to_end.commands import lines_of, run
 from tests.end_to_end.roads import take_all
-from tests.end_to_end.sentences import BAD, FORMATS, GOOD, KINDS, PLAIN, TASK, preprocess, train
+from tests.end_to_end.sentences import BAD, FORMATS, GOOD, KINDS, PLAIN, TASK, preprocess, train, write_rows
 from tests.nn.pretrained import save_albert
 from tree_fairseq import hub
 from tree_fairseq.errors import InputError, LongSentenceError
@@ -19,7 +19,11 @@ from tree_fairseq.errors import InputError, LongSentenceError
 @pytest.fixture(scope="module")
 def folders(shared):
     """A preprocessed folder of each kind, and the lines of its test set."""
-    made = {kind: shared(f"{kind} rows", lambda folder, kind=kind: preprocess(folder, kind)) for kind in FORMATS}
+
+    def make(folder, kind: str):
+        return preprocess(write_rows(folder, kind), kind, folder / "data")
+
+    made = {kind: shared(f"{kind} rows", lambda folder, kind=kind: make(folder, kind)) for kind in FORMATS}
     return {
         kind: (folder / "data", (folder / "test.tsv").read_text().splitlines()) for kind, (folder, _) in made.items()
     }

@@ -142,7 +142,8 @@ def systems(shared) -> Callable[[str], System]:
         tiny_classes.train(tiny_classes.preprocess(examples, "trees", folder / "data"), folder / "run")
 
     def of_pairs(folder: Path) -> None:
-        sentences.train(sentences.preprocess(folder, "pair"), folder / "run", "pair", "--max-update", 1)
+        data = sentences.preprocess(sentences.write_rows(folder, "pair"), "pair", folder / "data")
+        sentences.train(data, folder / "run", "pair", "--max-update", 1)
 
     def classifier(name: str, make: Callable[[Path], None], task: tuple[str, ...], lines: list[str]) -> System:
         folder, _ = shared(f"classified {name}", make)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Callable
 
 from fairseq import options, tasks, utils
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from torch import Tensor
 
 from tests.end_to_end import insertion, sentences, structural, tiny_classes, tiny_corpus, tiny_programs
-from tests.end_to_end.commands import run
 from tests.end_to_end.fixtures import STOCK_SIZES
 from tests.end_to_end.fixtures import TASK as TRANSLATION
 from tests.end_to_end.fixtures import preprocess as preprocess_trees
@@ -20,59 +17,20 @@ from tests.nn.pretrained import save_albert
 
 SMOOTHED = ("--criterion", "label_smoothed_cross_entropy", "--label-smoothing", "0.1")
 CLASSES = ("--criterion", "tree_classification", "--label-smoothing", "0.1")
-SIZES = (24, 4, 4)
-
-
-def _translation(folder: Path) -> Path:
-    preprocess_trees(tiny_corpus.write_corpus(folder / "text", sizes=SIZES), folder / "bin")
-    return folder / "bin"
-
-
-def _structural(name: str) -> Callable[[Path], Path]:
-    def make(folder: Path) -> Path:
-        text = tiny_programs.write_corpus(folder / "text", SIZES)
-        modality = structural.MODALITIES[name]
-        return structural.preprocess(structural.texts_for(text, folder / "sides", modality), folder / "bin", modality)
-
-    return make
-
-
-def _insertion(*flags: str) -> Callable[[Path], Path]:
-    return lambda folder: insertion.preprocess(
-        tiny_programs.write_corpus(folder / "text", SIZES), folder / "bin", *flags
-    )
-
-
-def _classes(kind: str) -> Callable[[Path], Path]:
-    return lambda folder: tiny_classes.preprocess(
-        tiny_classes.write_examples(folder / "text", kind, SIZES), kind, folder / "bin"
-    )
-
-
-def _sentences(kind: str) -> Callable[[Path], Path]:
-    def make(folder: Path) -> Path:
-        chooser, prefixes = random.Random(kind), []
-        for split, size in zip(("train", "valid", "test"), SIZES):
-            lines = "".join(f"{sentences.row(chooser, kind)}\n" for _ in range(size))
-            (folder / f"{split}.tsv").write_text(lines)
-            prefixes += [f"--{split}pref", folder / split]
-        run("preprocess", *sentences.TASK, *sentences.FORMATS[kind], *prefixes, "--destdir", folder / "bin")
-        return folder / "bin"
-
-    return make
 
 
 FOLDERS = {
-    "translation": (TRANSLATION, _translation),
-    **{name: (structural.TASK, _structural(name)) for name in structural.MODALITIES},
-    "insertion": (insertion.TASK, _insertion()),
-    "insertion, parsed": (insertion.TASK, _insertion("--tree-parser", "right-branching")),
-    "classes of nodes": (tiny_classes.TASK, _classes("trees")),
-    "documents": (tiny_classes.TASK, _classes("documents")),
-    "sentences": (sentences.TASK, _sentences("sentence")),
-    "rated pairs": (sentences.TASK, _sentences("rated")),
+    "translation": (TRANSLATION, "translation"),
+    **dict.fromkeys(structural.MODALITIES, (structural.TASK, "programs")),
+    "insertion": (insertion.TASK, "programs"),
+    "insertion, parsed": (insertion.TASK, "programs"),
+    "classes of nodes": (tiny_classes.TASK, "trees"),
+    "documents": (tiny_classes.TASK, "documents"),
+    "sentences": (sentences.TASK, "sentence"),
+    "rated pairs": (sentences.TASK, "rated"),
 }
-"""The task and the preprocessing of each folder."""
+"""The task and the kind of text of each folder."""
+_SUFFIXES = {"translation": ("en", "de"), "programs": ("nl", "lf"), "trees": ("trees",)}
 
 
 @dataclass(frozen=True)
@@ -218,17 +176,58 @@ FIRST = list({case.arch: case for case in reversed(CASES)}.values())[::-1]
 class Folders:
     """Preprocessed folders, each made once."""
 
+    sizes = (24, 4, 4)
+
     def __init__(self, base: Path):
         self.base = base
         self._made: dict[str, Path] = {}
+
+    def first_examples(self, kind: str) -> list[tuple[str, ...]]:
+        """Examples of a kind of text, by file, with which the training data begin."""
+        return []
+
+    def flags(self, name: str) -> tuple[object, ...]:
+        """More flags of the preprocessing of a folder."""
+        return ()
 
     def __call__(self, name: str) -> Path:
         """The folder of a name of FOLDERS."""
         if name not in self._made:
             place = self.base / name.replace(", ", "-").replace(" ", "-")
             place.mkdir(parents=True)
-            self._made[name] = FOLDERS[name][1](place)
+            kind = FOLDERS[name][1]
+            self._preprocess(name, kind, self._write(kind, place / "text"), place / "bin")
+            self._made[name] = place / "bin"
         return self._made[name]
+
+    def _write(self, kind: str, text: Path) -> Path:
+        if kind == "translation":
+            tiny_corpus.write_corpus(text, sizes=self.sizes)
+        elif kind == "programs":
+            tiny_programs.write_corpus(text, self.sizes)
+        elif kind in sentences.FORMATS:
+            sentences.write_rows(text, kind, self.sizes)
+        else:
+            tiny_classes.write_examples(text, kind, self.sizes)
+        for suffix, lines in zip(_SUFFIXES.get(kind, ("tsv",)), zip(*self.first_examples(kind))):
+            path = text / f"train.{suffix}"
+            path.write_text("".join(f"{line}\n" for line in lines) + path.read_text("utf-8"), "utf-8")
+        return text
+
+    def _preprocess(self, name: str, kind: str, text: Path, data: Path) -> None:
+        if kind == "translation":
+            preprocess_trees(text, data)
+        elif name in structural.MODALITIES:
+            modality = structural.MODALITIES[name]
+            texts = structural.texts_for(text, text.parent / "sides", modality)
+            structural.preprocess(texts, data, modality, *self.flags(name))
+        elif kind == "programs":
+            parser = ("--tree-parser", "right-branching") if "parsed" in name else ()
+            insertion.preprocess(text, data, *parser)
+        elif kind in sentences.FORMATS:
+            sentences.preprocess(text, kind, data)
+        else:
+            tiny_classes.preprocess(text, kind, data)
 
     def pretrained(self) -> Path:
         """A pretrained encoder over the words of the translations."""

@@ -8,11 +8,28 @@ from __future__ import annotations
 
 import pytest
 
-from tests.training_steps.bare import BareFolders
-from tests.training_steps.cases import CASES, Step
+from tests.training_steps.cases import CASES, Folders, Step
 from tests.training_steps.test_ranks import IS_LONG, of_interest
 
 TRIED = CASES if IS_LONG else of_interest(CASES)
+BARE = {
+    "translation": [("", "")] * 5 + [("(VBZ sings)", "singt")] * 5,
+    "programs": [("rivers", "rivers")] * 5,
+    "trees": [("(1 good)",)] * 5,
+    "documents": [("it\tpos",)] * 5,
+    "sentence": [("it\t1",)] * 5,
+    "rated": [("it\tit\t4.500",)] * 5,
+}
+"""Blank lines, single words and trees of one node: a whole batch of each kind of example."""
+
+
+class BareFolders(Folders):
+    """Folders whose training data begin with examples that have hardly anything."""
+
+    sizes = (14, 4, 4)
+
+    def first_examples(self, kind: str) -> list[tuple[str, ...]]:
+        return BARE[kind]
 
 
 @pytest.fixture(scope="module")

@@ -7,13 +7,17 @@ memory than attention does.
 from __future__ import annotations
 
 import os
+import random
+from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor
 
-from tests.training_steps.cases import FIRST, Case, Step
-from tests.training_steps.extremes import ExtremeFolders, extreme_step
+from tests.end_to_end import structural
+from tests.training_steps.cases import FIRST, Case, Folders, Step
+from tree_fairseq.trees.bracket import write_forest
+from tree_fairseq.trees.tree import Tree
 
 IS_LONG = os.environ.get("TREE_FAIRSEQ_LONG_TESTS", "0") != "0"
 SIZES = {"deep": 5000, "wide": 2000} if IS_LONG else {"deep": 120, "wide": 120}
@@ -22,6 +26,73 @@ INSERTIONS = 500 if IS_LONG else 40
 COMPANIONS = 0 if IS_LONG else 1
 HALVES = (torch.float16, torch.bfloat16)
 WITHOUT_ATTENTION = ("tree_lstm_classifier_tiny", "lstm_classifier_tiny")
+
+
+def sentence(size: int, shape: str, word_tag: str = "NN", label: str = "S") -> str:
+    """A tree over ``size`` words in brackets, as deep as can be, or flat; or nothing."""
+    if shape == "empty":
+        return ""
+    words = [Tree(word_tag, [Tree(word)]) for word in random.Random(0).choices(("man", "dog", "the"), k=size)]
+    tree = words[-1]
+    for word in reversed(words[:-1]):
+        tree = Tree(label, [word, tree])
+    return write_forest((tree if shape == "deep" else Tree(label, words),))
+
+
+def program(size: int, shape: str) -> str:
+    """A program of ``size`` nodes."""
+    names = random.Random(0).choices(("all", "in", "and"), k=size - 1)
+    if shape == "deep":
+        return f"{' '.join(f'( {name}' for name in names)} rivers {') ' * len(names)}".rstrip()
+    return f"( and {' '.join(names)} )"
+
+
+class ExtremeFolders(Folders):
+    """Preprocessed folders; the first training example of each has a size and a shape: ``deep``, ``wide`` or ``empty``.
+
+    A wide sentence has a target of the same length; a deep one, and a request for a deep program, are short on the
+    other side. An empty example has a source without words, and a usual target.
+    """
+
+    sizes = (6, 4, 4)
+
+    def __init__(self, base: Path, size: int, shape: str):
+        super().__init__(base)
+        self.size, self.shape = size, shape
+
+    def first_examples(self, kind: str) -> list[tuple[str, ...]]:
+        words = " ".join(random.Random(1).choices(("film", "plot", "good", "is"), k=self.size))
+        request = {"wide": words, "deep": "show rivers", "empty": ""}[self.shape]
+        translated = " ".join(["mann"] * (self.size if self.shape == "wide" else 3))
+        document = words if self.shape == "deep" else words.replace("film", ".")
+        return {
+            "translation": [(sentence(self.size, self.shape), translated)],
+            "programs": [(request, program(5 if self.shape == "empty" else self.size, self.shape))],
+            "trees": [(sentence(self.size, "deep", "-", "1"),)],
+            "documents": [(f"{document}\tpos",)],
+            "sentence": [(f"{words}\t1",)],
+            "rated": [(f"{words}\t{words}\t4.500",)],
+        }[kind]
+
+    def flags(self, name: str) -> tuple[object, ...]:
+        # A program of one label with many children needs symbols of that arity, so wide ones are binarised.
+        return ("--binarization", "lcrs") if self.shape == "wide" and name in structural.MODALITIES else ()
+
+    def _preprocess(self, *arguments) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("tree_fairseq.tree_insertion.preprocessing.MOST_NODES", self.size)
+            super()._preprocess(*arguments)
+
+
+def extreme_step(case: Case, folders: ExtremeFolders, companions: int = 1) -> Step:
+    """A training step on the extreme example and some usual ones."""
+    most = str(3 * folders.size + 10)
+    target = () if "classif" in case.arch else ("--max-target-positions", most)
+    flags = (*case.flags, "--max-source-positions", most, *target)
+    step = Step(Case(case.name, case.folder, case.arch, flags), folders)
+    dataset = step.task.dataset("train")
+    step.batch = dataset.collater([dataset[number] for number in range(1 + companions)])
+    return step
 
 
 def named(cases: list[Case]):

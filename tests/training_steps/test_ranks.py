@@ -19,7 +19,6 @@ import numpy as np
 import pytest
 from omegaconf import DictConfig
 
-from tests.training_steps.bare import BareFolders
 from tests.training_steps.cases import CASES, Case
 from tests.training_steps.ranks import MEASURES, Outcome, Ranks, configuration_of
 
@@ -147,12 +146,3 @@ def test_a_loss_that_is_not_finite_ends_all_of_them(backend, ranks, configured):
         ranks(2).together(configured(SHORT[0]), {**BATCHES["one epoch"], **changes})
     for rank in range(2):
         assert re.search(rf"NonFiniteError: training stopped at update .*crash-{rank}.json", str(caught.value))
-
-
-@pytest.mark.skipif(not IS_LONG, reason="takes minutes; set TREE_FAIRSEQ_LONG_TESTS=1 to run it")
-@pytest.mark.parametrize("case", ALL, ids=[case.name for case in ALL])
-def test_batches_that_lack_something(case, ranks, tmp_path):
-    """One process may have such a batch, and the other an ordinary one."""
-    cfg = configuration_of(case, BareFolders(tmp_path))
-    alone = ranks(2).alone(cfg, {**BATCHES["uneven"], "optimization.update_freq": [2]})
-    compare(ranks(2).together(cfg, {**BATCHES["uneven"], "distributed_training.ddp_backend": "c10d"}), alone)
