@@ -60,14 +60,6 @@ def test_reduction_equals_the_definition(forest):
     assert rows_of(reader(), forest) == twin(forest)
 
 
-@settings(max_examples=40, deadline=None)
-@given(forest=forests(plain_trees(), min_trees=1))
-def test_reduced_trees_have_fewer_nodes_than_leaves_and_different_spans(forest):
-    rows = rows_of(reader(), forest)
-    spans = [(start, end) for _, start, end, _ in rows]
-    assert len(set(spans)) == len(spans) <= sum(len(tree.leaves()) - 1 for tree in forest)
-
-
 def test_a_word_that_is_split_becomes_a_node():
     forest = split_words(read_forest("(S (NP (NN boat)) (VBZ sleeps))"), [["bo@@", "at"], ["sleeps"]])
     assert rows_of(reader(), forest) == [("S", 0, 3, 0), ("NN", 0, 2, 1)]

@@ -124,25 +124,10 @@ def test_a_batch_is_its_sentences_one_by_one(name, limits, caplog):
     assert bool(caplog.messages) == bool(partial)
 
 
-def test_a_sequence_without_insertions_is_a_lone_end():
-    models = [SequenceTable(1, keep=1e3)]
-    for (hypothesis,) in SequenceInsertionGenerator(models).generate(models, batch(SOURCES)):
-        assert hypothesis["tokens"].tolist() == [EOS] and hypothesis["positional_scores"].tolist() == [0]
-        assert hypothesis["is_complete"] and hypothesis["score"] == pytest.approx(0, abs=1e-6)
-
-
 def test_positions_limit_sequences():
     models = [SequenceTable(2, keep=0.0, positions=6), SequenceTable(5, keep=0.0)]
     found = SequenceInsertionGenerator(models).generate(models, batch(SOURCES))
     assert all(len(hypothesis["positional_scores"].nonzero()) <= 4 for (hypothesis,) in found)
-
-
-def test_brackets_that_were_completed_have_no_score():
-    tokens = torch.tensor([SEQUENCES.open, 5, SEQUENCES.open + 2, 6])
-    found = SEQUENCES.balanced(tokens, torch.tensor([-0.1, -0.2, -0.3, -0.4]))
-    assert found["tokens"].tolist() == [SEQUENCES.open, 5, SEQUENCES.open, 6, SEQUENCES.close, SEQUENCES.close]
-    assert SEQUENCES.labels.string(found["tokens"]) == "( a b )"
-    assert found["positional_scores"].tolist() == pytest.approx([-0.1, -0.2, -0.3, -0.4, 0, 0])
 
 
 # Of each token, and what is inserted after it, if anything.

@@ -73,16 +73,6 @@ def test_a_pickled_store_opens_its_files_again(tmp_path):
     assert again[0].parents.tolist() == store[0].parents.tolist() == [-1, 0, 1]
 
 
-def test_lines_and_trajectories_that_do_not_exist(tmp_path):
-    store = write(tmp_path / "x", Tree("x"))
-    for index in (-1, 1):
-        with pytest.raises(IndexError):
-            store[index]
-    for number in (-1, 4):
-        with pytest.raises(IndexError):
-            store[0].trajectory(number)
-
-
 @pytest.mark.parametrize("suffix", ["bin", "idx"])
 def test_any_cut_is_noticed(tmp_path, suffix):
     write(tmp_path / "x", Tree("f", [Tree("x"), Tree("y")]))

@@ -105,8 +105,3 @@ def test_shared_embeddings():
     half_shared = PAIRS.model("--share-decoder-input-output-embed")
     assert half_shared.decoder.output_projection.weight is half_shared.decoder.embed_tokens.weight
     assert torch.isfinite(logits(half_shared)).all()
-
-
-def test_shared_embeddings_need_a_joined_dictionary():
-    with pytest.raises(ValueError, match="joined dictionary"):
-        Pairs(False, True).model("--share-all-embeddings")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tree_fairseq.data_bin.symbol_dictionary import SymbolTable
 from tree_fairseq.tree_positional.hypotheses import OpenNodes
-from tree_fairseq.trees.symbols import BINARIZATIONS, NULL, TRAVERSALS, SymbolEncoding, parents_and_branches
+from tree_fairseq.trees.symbols import BINARIZATIONS, NULL, TRAVERSALS, SymbolEncoding
 
 EOS, PAD = 0, 1
 SPECIAL = ["</s>", "<pad>"]
@@ -80,26 +80,6 @@ def test_open_nodes_equal_those_of_lists(data, traversal, binarization):
         for row, written in zip(expected, tokens):
             row.advance(written)
         compare(slots, expected)
-
-
-@settings(max_examples=30, deadline=None)
-@given(data=st.data(), traversal=st.sampled_from(TRAVERSALS), binarization=st.sampled_from(BINARIZATIONS))
-def test_symbols_get_the_places_of_the_encoding(data, traversal, binarization):
-    symbols = table(traversal, binarization)
-    slots, tokens, parents, branches = OpenNodes(1, symbols, "cpu"), [], [], []
-    while slots.count.item():
-        finish = slots.count.item() + len(tokens) > 20
-        token = 2 if finish else data.draw(st.sampled_from(range(2, len(symbols.arity))))
-        parent, branch, _ = slots.next()
-        parents.append(parent.item())
-        branches.append(branch.item())
-        slots.advance(torch.tensor([token]))
-        tokens.append(token)
-    arities, firsts = symbols.arity[tokens].tolist(), symbols.first_branch[tokens].tolist()
-    wanted_parents, wanted_branches = parents_and_branches(arities, firsts, traversal)
-    # START takes column 0.
-    assert parents == [parent + 1 if parent >= 0 else -1 for parent in wanted_parents]
-    assert branches == wanted_branches
 
 
 def test_a_deep_tree_grows_its_stack():

@@ -82,29 +82,6 @@ def test_a_beam_as_wide_as_there_are_trees_finds_all_in_order(drawn, seed, lengt
         assert score == pytest.approx(float(hypothesis["score"]), rel=1e-4)
 
 
-def stepwise(vocabulary: Vocabulary, following: dict, scores) -> tuple[int, ...]:
-    """The greedy tree: at each step the best symbol that some tree goes on with."""
-    tree = ()
-    while following[tree]:
-        at_step = scores(list(tree))
-        tree = (*tree, max(following[tree], key=lambda token: float(at_step[token])))
-    return tree
-
-
-@settings(max_examples=30, deadline=None)
-@given(vocabulary=vocabularies(), limit=st.integers(1, 6), seed=st.integers(0, 99), members=st.integers(1, 2))
-def test_a_beam_of_one_is_greedy(vocabulary, limit, seed, members):
-    following = continuations(vocabulary.trees(limit))
-    models = [TableModel(vocabulary.dictionary, seed + number) for number in range(members)]
-
-    def scores(prefix):
-        each = torch.stack([model.log_probabilities(SOURCE, prefix) for model in models])
-        return each.logsumexp(dim=0) - math.log(members)
-
-    tree = stepwise(vocabulary, following, scores)
-    assert_same(generate(vocabulary, models, beam_size=1, max_len_b=limit)[0], ranked([tree], scores))
-
-
 def beam_of(vocabulary: Vocabulary, following: dict, scores, beam: int, limit: int) -> list[tuple[int, ...]]:
     """Beam search with lists: the best prefixes of each length, beside trees that are complete already."""
     best = [((), 0.0)]
@@ -144,16 +121,18 @@ def test_small_trees_do_not_end_the_search_for_a_better_one():
     beam=st.integers(1, 6),
     length_penalty=st.sampled_from([0.0, 1.0]),
     sharpness=st.sampled_from([0.5, 3.0]),
+    members=st.integers(1, 2),
 )
-def test_the_beam_equals_a_beam_of_lists(vocabulary, limit, seed, beam, length_penalty, sharpness):
-    model = TableModel(vocabulary.dictionary, seed, sharpness)
+def test_the_beam_equals_a_beam_of_lists(vocabulary, limit, seed, beam, length_penalty, sharpness, members):
+    models = [TableModel(vocabulary.dictionary, seed + number, sharpness) for number in range(members)]
     trees, beam = vocabulary.trees(limit), min(beam, len(vocabulary.dictionary) - 1)
 
     def scores(prefix):
-        return model.log_probabilities(SOURCE, prefix)
+        each = torch.stack([model.log_probabilities(SOURCE, prefix) for model in models])
+        return each.logsumexp(dim=0) - math.log(members)
 
     expected = beam_of(vocabulary, continuations(trees), scores, beam, limit)
-    hypotheses = generate(vocabulary, model, beam_size=beam, max_len_b=limit, len_penalty=length_penalty)[0]
+    hypotheses = generate(vocabulary, models, beam_size=beam, max_len_b=limit, len_penalty=length_penalty)[0]
     assert_same(hypotheses, ranked(expected, scores, length_penalty))
 
 

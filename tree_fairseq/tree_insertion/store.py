@@ -237,8 +237,6 @@ class InsertionStore:
 
     def item(self, index: int) -> np.ndarray:
         """Returns the item of a line, counted from 0; raises IndexError beyond the last."""
-        if not 0 <= index < len(self._sizes):
-            raise IndexError(f"line {index} of {len(self._sizes)}")
         start = int(self._starts[index])
         end = start + int(self._sizes[index])
         if self._blocks is not None and self._blocks.unread:
@@ -257,8 +255,6 @@ class StoredInsertions:
 
     def trajectory(self, number: int) -> Trajectory:
         """Returns one of the trajectories; its arrays are int32."""
-        if not 0 <= number < self.trajectory_count:
-            raise IndexError(f"trajectory {number} of {self.trajectory_count}")
         body = self._item[int(self._item[_HEAD + number]) :]
         nodes, length = len(self.parents), int(body[0])
         steps, starts, rest = np.split(body[1:], [nodes, nodes + length + 2])
