@@ -43,6 +43,25 @@ def run(command: str, *arguments: object, stdin: str | bytes | None = None) -> s
     return output.getvalue()
 
 
+TRAINING = {
+    "--optimizer": "adam", "--lr": "5e-3", "--lr-scheduler": "inverse_sqrt", "--warmup-updates": 8, "--dropout": 0.1,
+    "--num-workers": 0, "--seed": 7, "--log-format": "simple", "--log-interval": 1,
+}  # fmt: skip
+LABEL_SMOOTHING = {"--criterion": "label_smoothed_cross_entropy", "--label-smoothing": 0.1}
+
+
+def train_by(defaults: dict[str, object], data: object, folder: Path, *arguments: object) -> str:
+    """Runs ``fairseq-train`` by TRAINING, ``defaults`` that replace these, and arguments that replace both."""
+    flags = {**TRAINING, **defaults}.items()
+    options = [text for name, value in flags if name not in arguments for text in (name, value)]
+    return run("train", data, "--cpu", "--save-dir", folder, *options, *arguments)
+
+
+def prefixes_of(text: Path) -> list[object]:
+    """The flags that name the splits in a folder of text."""
+    return [part for split in ("train", "valid", "test") for part in (f"--{split}pref", text / split)]
+
+
 def translate() -> None:
     """Runs ``tree-fairseq translate``; errors that would end it with a message are raised."""
     from tree_fairseq.commands.translate import main
@@ -80,6 +99,16 @@ def hypotheses(output: str) -> dict[int, tuple[str, float]]:
 def lines_of(kind: str, output: str) -> dict[int, str]:
     """Lines such as ``A-0`` by sentence number."""
     return {int(number): text for number, text in re.findall(rf"^{kind}-(\d+)\t(.*)$", output, re.MULTILINE)}
+
+
+def logged(name: str, log: str) -> list[float]:
+    """The values of a measure in all validations."""
+    return [float(value) for value in re.findall(rf"valid on 'valid' subset.*? {name} ([\d.]+)", log)]
+
+
+def updates(log: str) -> int:
+    """The number of updates of a training."""
+    return int(re.findall(r"num_updates (\d+)", log)[-1])
 
 
 def forget_earlier_runs() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.commands import run
+from tests.end_to_end.commands import LABEL_SMOOTHING, prefixes_of, run, train_by
 from tests.end_to_end.tiny_corpus import write_corpus
 
 TASK = ("--task", "tree_translation")
@@ -40,23 +40,14 @@ class Training:
 
 def preprocess(source: Path, destination: Path, *arguments: object, parser: str = "brackets") -> str:
     """Runs ``fairseq-preprocess`` on the splits in a folder; returns its log."""
-    prefixes = (text for split in ("train", "valid", "test") for text in (f"--{split}pref", source / split))
-    return run(
-        "preprocess", *TASK, "-s", "en", "-t", "de", *prefixes, "--destdir", destination, "--tree-parser", parser,
-        *arguments,
-    )  # fmt: skip
+    flags = ("--destdir", destination, "--tree-parser", parser, *arguments)
+    return run("preprocess", *TASK, "-s", "en", "-t", "de", *prefixes_of(source), *flags)
 
 
 def train(data: object, folder: Path, *arguments: object, arch: str = "tree_transformer_tiny") -> Training:
     """Runs ``fairseq-train`` for two epochs of five updates, or as the arguments say."""
-    defaults = {
-        "--optimizer": "adam", "--lr": "5e-3", "--lr-scheduler": "inverse_sqrt", "--warmup-updates": 8,
-        "--dropout": 0.1,
-        "--criterion": "label_smoothed_cross_entropy", "--label-smoothing": 0.1, "--max-tokens": 320, "--max-epoch": 2,
-        "--num-workers": 0, "--seed": 7, "--log-format": "simple", "--log-interval": 1,
-    }  # fmt: skip
-    options = [text for name, value in defaults.items() if name not in arguments for text in (name, value)]
-    log = run("train", data, *TASK, "--arch", arch, "--cpu", "--save-dir", folder, *options, *arguments)
+    defaults = {"--task": TASK[1], "--arch": arch, **LABEL_SMOOTHING, "--max-tokens": 320, "--max-epoch": 2}
+    log = train_by(defaults, data, folder, *arguments)
     first_folder = Path(str(data).split(":")[0])
     return Training(first_folder, folder, log)
 

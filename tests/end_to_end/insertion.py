@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.end_to_end.commands import lines_of, run
+from tests.end_to_end.commands import lines_of, prefixes_of, run, train_by
 from tests.end_to_end.shared import Shared
 from tests.end_to_end.tiny_programs import write_corpus
 from tree_fairseq.trees.notations import notation_named
@@ -49,22 +48,18 @@ class System(NamedTuple):
 
 def preprocess(text: Path, destination: Path, *arguments: object) -> Path:
     """Runs ``fairseq-preprocess``; returns the folder."""
-    prefixes = [part for split in ("train", "valid", "test") for part in (f"--{split}pref", text / split)]
     flags = ("--destdir", destination, "--target-notation", "bracket", "--trajectories", 2, *arguments)
-    run("preprocess", *TASK, "-s", "nl", "-t", "lf", *prefixes, *flags)
+    run("preprocess", *TASK, "-s", "nl", "-t", "lf", *prefixes_of(text), *flags)
     return destination
 
 
 def train(data: Path, folder: Path, *arguments: object) -> str:
     """Runs ``fairseq-train`` for four epochs, or as the arguments say; returns its log."""
     defaults = {
-        "--optimizer": "adam", "--lr": "5e-3", "--lr-scheduler": "inverse_sqrt", "--warmup-updates": 8,
-        "--dropout": 0.1,
-        "--batch-size": 16, "--max-epoch": 4, "--num-workers": 0, "--seed": 7, "--log-format": "simple",
-        "--log-interval": 5, "--criterion": "slot_kl_divergence", "--arch": "tree_insertion_transformer_tiny",
+        "--task": TASK[1], "--arch": "tree_insertion_transformer_tiny", "--criterion": "slot_kl_divergence",
+        "--batch-size": 16, "--max-epoch": 4,
     }  # fmt: skip
-    options = [text for name, value in defaults.items() if name not in arguments for text in (name, value)]
-    return run("train", data, *TASK, "--cpu", "--save-dir", folder, *options, *arguments)
+    return train_by(defaults, data, folder, *arguments)
 
 
 def system_of(shared: Shared, kind: str) -> System:
@@ -80,11 +75,6 @@ def system_of(shared: Shared, kind: str) -> System:
 def generate(system: System, *arguments: object) -> str:
     """Runs ``fairseq-generate`` on the test set."""
     return run("generate", system.data, *TASK, "--path", system.best, "--cpu", *arguments)
-
-
-def logged(name: str, log: str) -> list[float]:
-    """The values of a measure in all validations."""
-    return [float(value) for value in re.findall(rf"valid on 'valid' subset.*? {name} ([\d.]+)", log)]
 
 
 def steps_and_marks(output: str) -> dict[int, tuple[int, list[str]]]:

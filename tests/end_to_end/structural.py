@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.end_to_end.commands import run
+from tests.end_to_end.commands import LABEL_SMOOTHING, prefixes_of, run, train_by
 from tests.end_to_end.shared import Shared
 from tests.end_to_end.tiny_programs import write_corpus
 
@@ -44,24 +44,17 @@ class System(NamedTuple):
 
 def preprocess(text: Path, destination: Path, modality: Modality, *arguments: object) -> Path:
     """Runs ``fairseq-preprocess``; returns the folder."""
-    prefixes = [part for split in ("train", "valid", "test") for part in (f"--{split}pref", text / split)]
     parser = ("--tree-parser", "right-branching") if modality.source == "constituency" else ()
     sides = ("--source-modality", modality.source, "--target-modality", modality.target)
     flags = ("--destdir", destination, *sides, *parser, *arguments)
-    run("preprocess", *TASK, "-s", "source", "-t", "target", *prefixes, *flags)
+    run("preprocess", *TASK, "-s", "source", "-t", "target", *prefixes_of(text), *flags)
     return destination
 
 
 def train(data: Path, folder: Path, *arguments: object, arch="tree_positional_transformer_tiny", task=TASK) -> str:
     """Runs ``fairseq-train`` for two epochs, or as the arguments say; returns its log."""
-    defaults = {
-        "--optimizer": "adam", "--lr": "3e-3", "--lr-scheduler": "inverse_sqrt", "--warmup-updates": 8,
-        "--dropout": 0.1,
-        "--criterion": "label_smoothed_cross_entropy", "--label-smoothing": 0.1, "--batch-size": 16, "--max-epoch": 2,
-        "--num-workers": 0, "--seed": 7, "--log-format": "simple", "--log-interval": 5,
-    }  # fmt: skip
-    options = [text for name, value in defaults.items() if name not in arguments for text in (name, value)]
-    return run("train", data, *task, "--arch", arch, "--cpu", "--save-dir", folder, *options, *arguments)
+    flags = {"--task": task[1], "--arch": arch, "--lr": "3e-3", "--batch-size": 16, "--max-epoch": 2}
+    return train_by({**flags, **LABEL_SMOOTHING}, data, folder, *arguments)
 
 
 def texts_for(corpus: Path, folder: Path, modality: Modality) -> Path:

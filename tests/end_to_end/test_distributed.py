@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 from pathlib import Path
 
 import pytest
 import torch
 
+from tests.end_to_end.commands import logged
 from tests.end_to_end.ranks import train_together
 
 
 def weights(path: Path) -> dict[str, torch.Tensor]:
     state = torch.load(path, weights_only=True)
     return {**state["model"], "updates": torch.tensor(state["optimizer_history"][-1]["num_updates"])}
-
-
-def valid_losses(log: str) -> list[float]:
-    return [float(loss) for loss in re.findall(r"valid on 'valid' subset \| loss ([\d.]+)", log)]
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +28,7 @@ def one(data_bin, tmp_path_factory) -> tuple[str, Path]:
 def test_two_ranks_equal_one_with_twice_the_batches(data_bin, one, tmp_path):
     log = train_together(data_bin, tmp_path / "two", "--max-epoch", 3)
     assert "distributed init (rank 0)" in log or "distributed_world_size': 2" in log
-    assert valid_losses(log) == pytest.approx(valid_losses(one[0]), abs=2e-3) and len(valid_losses(log)) == 3
+    assert logged("loss", log) == pytest.approx(logged("loss", one[0]), abs=2e-3) and len(logged("loss", log)) == 3
     found, expected = weights(tmp_path / "two" / "checkpoint3.pt"), weights(one[1] / "checkpoint3.pt")
     assert found["updates"] == 9
     for name, weight in expected.items():
@@ -47,7 +43,7 @@ def test_from_one_rank_to_two_and_back(data_bin, one, tmp_path):
     assert "Loaded checkpoint" in together and "training on 2 devices" in together
     back = train_together(data_bin, folder, "--max-epoch", 3, "--update-freq", 2, ranks=1)
     assert "Loaded checkpoint" in back
-    assert valid_losses(back)[-1] == pytest.approx(valid_losses(one[0])[-1], abs=1e-3)
+    assert logged("loss", back)[-1] == pytest.approx(logged("loss", one[0])[-1], abs=1e-3)
     found, expected = weights(folder / "checkpoint3.pt"), weights(one[1] / "checkpoint3.pt")
     for name, weight in expected.items():
         torch.testing.assert_close(found[name], weight, rtol=1e-3, atol=1e-3)

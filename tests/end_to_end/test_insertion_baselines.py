@@ -6,14 +6,13 @@ import json
 
 import pytest
 
-from tests.end_to_end.commands import hypotheses
+from tests.end_to_end.commands import hypotheses, logged
 from tests.end_to_end.insertion import (
     BASELINES,
     BRACKET,
     CROSS_ENTROPY,
     TASK,
     generate,
-    logged,
     steps_and_marks,
     system_of,
     train,

@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from tests.end_to_end.commands import hypotheses, lines_of, run
+from tests.end_to_end.commands import hypotheses, lines_of, logged, run
 from tests.end_to_end.roads import take_all
 from tests.end_to_end.structural import MODALITIES, TASK, System, preprocess, system_of, texts_for, train
 from tests.end_to_end.tiny_programs import write_corpus
@@ -39,12 +39,8 @@ def generate(system, *arguments):
     return run("generate", system.data, *TASK, "--path", system.best, "--cpu", *arguments)
 
 
-def losses(log):
-    return [float(loss) for loss in re.findall(r"valid on 'valid' subset.*? loss ([\d.]+)", log)]
-
-
 def test_it_learns_and_tells_its_accuracy(system):
-    first, *_, last = losses(system.log)
+    first, *_, last = logged("loss", system.log)
     assert last < first
     assert len(re.findall(r"accuracy \d", system.log)) >= 3
 
@@ -85,9 +81,9 @@ def test_all_roads_agree(system, caplog, tmp_path):
 def test_stock_models_train_on_the_same_folder(system, tmp_path):
     """Under this task their outputs are trees, too; under the stock task they are whatever they are."""
     log = train(system.data, tmp_path / "here", *SIZES, arch="transformer")
-    assert losses(log)
+    assert logged("loss", log)
     stock = ("--task", "translation")
-    assert losses(train(system.data, tmp_path / "stock", *SIZES, arch="transformer", task=stock))
+    assert logged("loss", train(system.data, tmp_path / "stock", *SIZES, arch="transformer", task=stock))
     path = ("--path", tmp_path / "here/checkpoint_best.pt", "--cpu", "--beam", 2, "--max-len-b", 20)
     found = hypotheses(run("generate", system.data, *TASK, *path))
     assert len(found) == 16 and all(BRACKET.read(text) for text, _ in found.values())

@@ -7,7 +7,17 @@ import re
 import pytest
 import torch
 
-from tests.end_to_end.commands import PLUGIN, hypotheses, lines_of, run, run_in_process, script
+from tests.end_to_end.commands import (
+    PLUGIN,
+    hypotheses,
+    lines_of,
+    logged,
+    prefixes_of,
+    run,
+    run_in_process,
+    script,
+    updates,
+)
 from tests.end_to_end.fixtures import STOCK_SIZES, TASK, preprocess, train
 
 GENERATE = ("--cpu", "--beam", 4, "--max-len-b", 20, "--num-workers", 0)
@@ -17,19 +27,11 @@ def generate(training, *arguments, data=None, path=None) -> str:
     return run("generate", data or training.data, *TASK, "--path", path or training.best, *GENERATE, *arguments)
 
 
-def valid_losses(log: str) -> list[float]:
-    return [float(loss) for loss in re.findall(r"valid on 'valid' subset \| loss ([\d.]+)", log)]
-
-
-def updates(log: str) -> int:
-    return int(re.findall(r"num_updates (\d+)", log)[-1])
-
-
 # Training
 
 
 def test_training_learns(trained):
-    losses = valid_losses(trained.log)
+    losses = logged("loss", trained.log)
     assert len(losses) >= 4 and losses[-1] < losses[0] - 0.5
     assert "label dictionary:" in trained.log
     assert {"checkpoint1.pt", "checkpoint_1_3.pt", "checkpoint_best.pt", "checkpoint_last.pt"} <= {
@@ -39,8 +41,7 @@ def test_training_learns(trained):
 
 def test_logs_have_nothing_that_a_user_must_learn_to_ignore(corpus, tmp_path):
     folder, text = tmp_path / "data-bin", corpus / "train"
-    prefixes = [word for split in ("train", "valid", "test") for word in (f"--{split}pref", corpus / split)]
-    making = ("-s", "en", "-t", "de", *prefixes, "--destdir", folder, "--tree-parser", "brackets")
+    making = ("-s", "en", "-t", "de", *prefixes_of(corpus), "--destdir", folder, "--tree-parser", "brackets")
     flags = ("--arch", "tree_transformer_tiny", "--optimizer", "adam", "--lr", "0.001", "--max-tokens", 320)
     checkpoints = tmp_path / "checkpoints"
     best = ("--path", checkpoints / "checkpoint_best.pt", "--batch-size", 4)
@@ -86,7 +87,7 @@ def test_autocast_on_the_cpu(data_bin, tmp_path):
 
         hook = torch.nn.modules.module.register_module_forward_hook(note)
         try:
-            losses[name] = valid_losses(train(data_bin, tmp_path, "--max-epoch", 1, "--no-save", *flags).log)
+            losses[name] = logged("loss", train(data_bin, tmp_path, "--max-epoch", 1, "--no-save", *flags).log)
         finally:
             hook.remove()
     assert dtypes["float"] == {(True, torch.float32), (False, torch.float32)}
@@ -118,7 +119,7 @@ def test_fine_tuning_a_stock_transformer(data_bin, stock_trained, tmp_path):
     assert {name for line in lines for name in line.split(", ")} == set(model) - set(stock)
     for name, weight in stock.items():
         torch.testing.assert_close(model[name], weight, atol=1e-6, rtol=0)
-    assert valid_losses(tuned.log)[-1] == pytest.approx(min(valid_losses(stock_trained.log)), rel=0.02)
+    assert logged("loss", tuned.log)[-1] == pytest.approx(min(logged("loss", stock_trained.log)), rel=0.02)
 
 
 def test_a_joined_dictionary_and_shared_embeddings(corpus, tmp_path):

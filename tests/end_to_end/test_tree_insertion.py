@@ -8,8 +8,8 @@ import re
 
 import pytest
 
-from tests.end_to_end.commands import hypotheses, lines_of, run
-from tests.end_to_end.insertion import BRACKET, TASK, TREES, generate, logged, steps_and_marks, system_of
+from tests.end_to_end.commands import hypotheses, lines_of, logged, run
+from tests.end_to_end.insertion import BRACKET, TASK, TREES, generate, steps_and_marks, system_of
 from tests.end_to_end.roads import take_all
 from tree_fairseq import hub
 from tree_fairseq.errors import StructuralSearchError

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.end_to_end.commands import hypotheses, lines_of, run
+from tests.end_to_end.commands import LABEL_SMOOTHING, hypotheses, lines_of, logged, prefixes_of, run, train_by, updates
 from tests.end_to_end.fixtures import STOCK_SIZES, Training
 from tests.end_to_end.roads import take_all
 from tests.end_to_end.tiny_corpus import leaves, make_pairs, write_corpus
@@ -30,15 +30,8 @@ SENTENCES = [leaves(pair.tree) for pair in make_pairs(16, 2)]
 
 
 def train(data: Path, folder: Path, *arguments: object, arch: str = "treeformer_tiny") -> Training:
-    defaults = {
-        "--optimizer": "adam", "--lr": "5e-3", "--lr-scheduler": "inverse_sqrt", "--warmup-updates": 8,
-        "--dropout": 0.1,
-        "--criterion": "label_smoothed_cross_entropy", "--label-smoothing": 0.1, "--max-tokens": 320, "--max-epoch": 1,
-        "--num-workers": 0, "--seed": 7, "--log-format": "simple", "--log-interval": 1,
-    }  # fmt: skip
-    options = [text for name, value in defaults.items() if name not in arguments for text in (name, value)]
-    log = run("train", data, *TASK, "--arch", arch, "--cpu", "--save-dir", folder, *options, *arguments)
-    return Training(data, folder, log)
+    defaults = {"--task": "translation", "--arch": arch, **LABEL_SMOOTHING, "--max-tokens": 320, "--max-epoch": 1}
+    return Training(data, folder, train_by(defaults, data, folder, *arguments))
 
 
 @pytest.fixture(scope="module")
@@ -47,8 +40,7 @@ def data_bin(shared) -> Path:
 
     def make(folder: Path) -> None:
         source = write_corpus(folder / "text", bracketed=False)
-        prefixes = (text for split in ("train", "valid", "test") for text in (f"--{split}pref", source / split))
-        run("preprocess", "-s", "en", "-t", "de", *prefixes, "--destdir", folder / "data-bin")
+        run("preprocess", "-s", "en", "-t", "de", *prefixes_of(source), "--destdir", folder / "data-bin")
         assert not list((folder / "data-bin").glob("*tree*"))
 
     return shared("plain", make)[0] / "data-bin"
@@ -72,14 +64,6 @@ def generate(training: Training, *arguments: object, path: object = None) -> str
     return run("generate", training.data, *TASK, "--path", path or training.best, *flags)
 
 
-def valid_losses(log: str) -> list[float]:
-    return [float(loss) for loss in re.findall(r"valid on 'valid' subset \| loss ([\d.]+)", log)]
-
-
-def updates(log: str) -> int:
-    return int(re.findall(r"num_updates (\d+)", log)[-1])
-
-
 def weights(path: Path) -> dict[str, torch.Tensor]:
     return torch.load(path, weights_only=True)["model"]
 
@@ -88,7 +72,7 @@ def weights(path: Path) -> dict[str, torch.Tensor]:
 
 
 def test_training_learns_and_resumes_where_it_ended(data_bin, trained, tmp_path):
-    assert valid_losses(trained.log)[-1] < valid_losses(trained.log)[0] - 0.3
+    assert logged("loss", trained.log)[-1] < logged("loss", trained.log)[0] - 0.3
     shutil.copy(trained.folder / "checkpoint2.pt", tmp_path / "checkpoint_last.pt")
     resumed = train(data_bin, tmp_path, "--max-epoch", 3, "--lr", "1e-9", "--reset-lr-scheduler")
     assert "Loaded checkpoint" in resumed.log and "left as initialised" not in resumed.log
@@ -113,7 +97,7 @@ def test_fine_tuning_a_stock_transformer(data_bin, stock_trained, tmp_path):
     assert deviation.square().mean().sqrt() == pytest.approx(0.1 / 8, rel=0.1)
     biases = model["decoder.layers.0.encoder_attn.phrase_bias.weight"].tolist()
     assert biases == pytest.approx([-3 - math.log(9)] * 4)  # phrases of up to 10 tokens
-    assert valid_losses(tuned.log)[-1] == pytest.approx(min(valid_losses(stock_trained.log)), rel=0.02)
+    assert logged("loss", tuned.log)[-1] == pytest.approx(min(logged("loss", stock_trained.log)), rel=0.02)
 
 
 def test_bfloat16_on_the_cpu(data_bin, stock_trained, tmp_path):
@@ -128,7 +112,7 @@ def test_bfloat16_on_the_cpu(data_bin, stock_trained, tmp_path):
     finally:
         hook.remove()
     assert torch.bfloat16 in dtypes
-    assert valid_losses(half.log) == pytest.approx(valid_losses(stock_trained.log), rel=0.03)
+    assert logged("loss", half.log) == pytest.approx(logged("loss", stock_trained.log), rel=0.03)
     assert len(hypotheses(generate(half))) == 16
 
 

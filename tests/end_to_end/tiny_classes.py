@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from tests.end_to_end.commands import run
+from tests.end_to_end.commands import prefixes_of, run, train_by
 from tree_fairseq.classification.task import TreeClassificationConfig, TreeClassificationTask
 
 TASK = ("--task", "tree_classification")
@@ -75,22 +75,18 @@ def preprocess(text: Path, kind: str, destination: Path, *arguments: object) -> 
     """Runs ``fairseq-preprocess`` on examples of a kind; new text is parsed by a parser that always branches to the
     right.
     """
-    prefixes = [part for split in ("train", "valid", "test") for part in (f"--{split}pref", text / split)]
     own = {"trees": ("--input-format", "trees"), "documents": ("--tree-ssplit", "punct"), "tsv": ()}[kind]
-    run("preprocess", *TASK, *prefixes, "--destdir", destination, "--tree-parser", "right-branching", *own, *arguments)
+    flags = ("--destdir", destination, "--tree-parser", "right-branching", *own, *arguments)
+    run("preprocess", *TASK, *prefixes_of(text), *flags)
     return destination
 
 
 def train(data: object, folder: Path, *arguments: object, arch: str = "tree_transformer_classifier_tiny") -> str:
     """Runs ``fairseq-train`` for two updates, or as the arguments say; returns its log."""
     defaults = {
-        "--optimizer": "adam", "--lr": "5e-3", "--lr-scheduler": "inverse_sqrt", "--warmup-updates": 4,
-        "--dropout": 0.1,
-        "--criterion": "tree_classification", "--best-checkpoint-metric": "accuracy", "--batch-size": 8,
-        "--num-workers": 0, "--seed": 7, "--log-format": "simple", "--log-interval": 1,
+        "--task": TASK[1], "--arch": arch, "--criterion": "tree_classification", "--best-checkpoint-metric": "accuracy",
+        "--batch-size": 8, "--warmup-updates": 4,
     }  # fmt: skip
     if not {"--max-epoch", "--max-update"} & set(arguments):
         defaults["--max-update"] = 2
-    options = [text for name, value in defaults.items() if name not in arguments for text in (name, value)]
-    switches = ("--maximize-best-checkpoint-metric", "--cpu")
-    return run("train", data, *TASK, "--arch", arch, *switches, "--save-dir", folder, *options, *arguments)
+    return train_by(defaults, data, folder, "--maximize-best-checkpoint-metric", *arguments)

@@ -9,11 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.end_to_end.commands import logged
 from tests.end_to_end.fixtures import train
-
-
-def valid_losses(log: str) -> list[float]:
-    return [float(loss) for loss in re.findall(r"valid on 'valid' subset \| loss ([\d.]+)", log)]
 
 
 def stats(log: str, epoch: int) -> dict[str, float]:
@@ -37,7 +34,7 @@ def test_the_end_is_that_of_an_unbroken_run(trained, tmp_path, checkpoint):
     assert "Loaded checkpoint" in resumed.log
     for epoch in (3, 4):
         assert stats(resumed.log, epoch) == pytest.approx(stats(trained.log, epoch), rel=1e-4)
-    assert valid_losses(resumed.log)[-1] == pytest.approx(valid_losses(trained.log)[-1], abs=1e-4)
+    assert logged("loss", resumed.log)[-1] == pytest.approx(logged("loss", trained.log)[-1], abs=1e-4)
     states = [torch.load(path / "checkpoint4.pt", weights_only=True) for path in (folder, trained.folder)]
     for name, weight in states[0]["model"].items():
         torch.testing.assert_close(weight, states[1]["model"][name], rtol=1e-4, atol=1e-4)

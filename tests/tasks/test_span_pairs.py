@@ -15,7 +15,7 @@ from fairseq import utils
 from fairseq.data import data_utils
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 
-from tests.end_to_end.commands import run
+from tests.end_to_end.commands import prefixes_of, run
 from tests.end_to_end.fixtures import TASK, preprocess
 from tests.end_to_end.tiny_corpus import leaves, make_pairs, write_corpus, write_pairs
 from tree_fairseq.errors import CorruptFileError, DataFolderError, DictionaryMismatchError, MissingTreesError
@@ -154,11 +154,8 @@ def test_parts_of_a_split_are_joined_and_the_first_is_upsampled(two_folders, tmp
 
 def test_the_direction_may_be_reversed(corpus, tmp_path):
     """Trees are kept for the target, and the target becomes the source."""
-    prefixes = (text for split in ("train", "valid", "test") for text in (f"--{split}pref", corpus / split))
-    run(
-        "preprocess", *TASK, "-s", "de", "-t", "en", *prefixes, "--destdir", tmp_path / "reversed", "--tree-parser",
-        "brackets", "--tree-sides", "target",
-    )  # fmt: skip
+    flags = ("--destdir", tmp_path / "reversed", "--tree-parser", "brackets", "--tree-sides", "target")
+    run("preprocess", *TASK, "-s", "de", "-t", "en", *prefixes_of(corpus), *flags)
     task, dataset = load(tmp_path / "reversed", "train")
     assert_trees_belong(task, dataset, TRAIN)
     with pytest.raises(MissingTreesError, match="de"):
@@ -175,8 +172,7 @@ def test_truncated_sources_are_refused(data_bin):
 
 def test_a_folder_without_trees_is_refused(corpus, tmp_path):
     text = write_corpus(tmp_path / "text", bracketed=False)
-    prefixes = (part for split in ("train", "valid", "test") for part in (f"--{split}pref", text / split))
-    run("preprocess", "-s", "en", "-t", "de", *prefixes, "--destdir", tmp_path / "stock")
+    run("preprocess", "-s", "en", "-t", "de", *prefixes_of(text), "--destdir", tmp_path / "stock")
     with pytest.raises(MissingTreesError, match="tree-fairseq annotate"):
         task_of(tmp_path / "stock")
 
