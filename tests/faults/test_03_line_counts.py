@@ -28,15 +28,8 @@ def test_the_first_bad_line_is_named_before_anything_is_parsed(tmp_path, monkeyp
     before = folder_bytes(tmp_path)
     counts = rf"{split}\.\w+:{len(lines) - 1}: .* has {len(lines)} lines, .*{split}\.\w+ has {len(lines) - 2}"
     with pytest.raises(LineCountError, match=counts):
-        run_preprocess(
-            *prefixes(texts, "train", "valid", "valid1", "test"),
-            "--destdir",
-            tmp_path / "bin",
-            "--align-suffix",
-            "align",
-            "--tree-parser",
-            "brackets",
-        )
+        flags = ("--destdir", tmp_path / "bin", "--align-suffix", "align", "--tree-parser", "brackets")
+        run_preprocess(*prefixes(texts, "train", "valid", "valid1", "test"), *flags)
     assert folder_bytes(tmp_path) == before
 
 

@@ -8,23 +8,7 @@ from tree_fairseq.trees.bracket import read_forest, write_forest
 from tree_fairseq.trees.spans import decode, encode, read_spans
 from tree_fairseq.trees.tree import Tree, forest_leaves
 
-WORDS = [
-    "(",
-    ")",
-    "t(est)",
-    ":)",
-    ":-)",
-    "(((",
-    "-LRB-",
-    "-RRB-",
-    "-LRB-b-RRB-",
-    "(-LRB-)",
-    "\\(",
-    "\\-LRB-",
-    "-LRB",
-    "LRB",
-    "\\",
-]
+WORDS = r"( ) t(est) :) :-) ((( -LRB- -RRB- -LRB-b-RRB- (-LRB-) \( \-LRB- -LRB LRB".split() + ["\\"]
 
 
 @pytest.mark.parametrize("word", WORDS)

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.parsing.conftest import content, english_models, parse_file, write_text  # noqa: F401 (a fixture)
 from tests.parsing.fake_parsers import FaultyParser
-from tree_fairseq.parsing.batches import text_batches
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions
-from tree_fairseq.trees.bracket import read_forest, write_forest
+from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.tree import forest_leaves
-
-
-def test_a_long_line_shares_its_batch_with_few():
-    batches = text_batches([" ".join("w" * size) for size in [2000] + [20] * 500], 100)
-    assert all(len(batch) * max(len(text.split()) for text in batch) <= 6400 for batch in batches)
-    assert len(batches[0]) <= 3
 
 
 def test_a_line_of_600_pieces_stays_one_line():
@@ -44,11 +35,3 @@ def test_the_real_parser_takes_a_long_line(english_models):
     assert [forest_leaves(each.forest) for each in parsed] == [short.split(), line.split(), short.split()]
     assert not any(each.failed for each in parsed)
     assert parsed[0].forest == LineParser(options).parse_lines([short])[0].forest
-
-
-@pytest.mark.parametrize("name", ["right-branching", "random"])
-def test_controls_take_any_length(name):
-    line = "w " * 4000
-    (parsed,) = LineParser(ParserOptions(name=name)).parse_lines([line])
-    assert len(forest_leaves(parsed.forest)) == 4000
-    assert read_forest(write_forest(parsed.forest)) == parsed.forest

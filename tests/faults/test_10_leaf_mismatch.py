@@ -4,27 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tests.parsing.conftest import write_text
-from tests.parsing.fake_parsers import FaultyParser, ToyParser
-from tree_fairseq.errors import LeafMismatchError
-from tree_fairseq.parsing.corpus import parse_corpus
+from tests.parsing.fake_parsers import ToyParser
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.trees.tree import forest_leaves
 
 LINES = ["a b c", "d", "e f LEAVES", "g h", "i &quot; j@@ k"]
-
-
-def test_every_sentence_is_compared():
-    parsed = LineParser(ParserOptions(name="faulty"), FaultyParser()).parse_lines(LINES)
-    assert [forest_leaves(line.forest) for line in parsed] == [line.split() for line in LINES]
-    assert [line.failed for line in parsed] == [False, False, True, False, False]
-
-
-def test_the_user_may_want_to_stop_there(tmp_path):
-    text = write_text(tmp_path / "text.en", LINES)
-    with pytest.raises(LeafMismatchError, match=r"text.en:3: .*leaves of the tree are not the words.*e f LEAVES"):
-        parse_corpus(text, tmp_path / "out", ParserOptions(name="faulty", on_parse_error="stop"))
 
 
 @pytest.mark.parametrize(

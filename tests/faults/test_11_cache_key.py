@@ -27,16 +27,6 @@ def key(**options):
     return LineParser(ParserOptions(name="stanza", **options)).cache_key()
 
 
-def test_one_changed_byte_in_any_model_file_is_another_model(tmp_path):
-    folder = models(tmp_path / "a")
-    keys = {key(parser_dir=folder)}
-    # Not where the files are: what they are.
-    assert key(parser_dir=models(tmp_path / "b")) in keys
-    for name in ("constituency", "tagger", "pretrain"):
-        keys.add(key(parser_dir=models(tmp_path / "b", **{name: f"{name}."})))
-    assert len(keys) == 4
-
-
 def test_another_version_or_language_is_another_parser(tmp_path, monkeypatch):
     folder = models(tmp_path / "a")
     keys = {
@@ -52,14 +42,7 @@ def test_another_version_or_language_is_another_parser(tmp_path, monkeypatch):
 
 def test_what_changes_no_tree_changes_no_key(tmp_path):
     folder = models(tmp_path / "a")
-    same = {
-        "batch_size": 3,
-        "max_parse_failures": 9,
-        "on_parse_error": "stop",
-        "device": "cpu",
-        "ssplit": "punct",
-        "seed": 5,
-    }
+    same = {"batch_size": 3, "max_parse_failures": 9, "on_parse_error": "stop", "device": "cpu", "ssplit": "punct"}
     assert (
         len({key(parser_dir=folder), *(key(parser_dir=folder, **{name: value}) for name, value in same.items())}) == 1
     )

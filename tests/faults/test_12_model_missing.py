@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import pytest
 
-from tests.parsing.conftest import write_text
-from tree_fairseq.commands.parse import main
 from tree_fairseq.errors import LanguageWithoutParserError, ParserUnavailableError
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions
@@ -40,16 +38,6 @@ def test_the_error_has_the_exact_command(no_network):
         and "--parser-dir stanza_models" in message
         and "could not be downloaded" in message
     )
-
-
-def test_a_folder_without_models_is_refused_before_anything_is_parsed(tmp_path, caplog):
-    text = write_text(tmp_path / "text.en", ["a b"])
-    empty = tmp_path / "models"
-    empty.mkdir()
-    assert main([str(text), str(tmp_path / "out"), "--parser-dir", str(empty)]) == 1
-    assert COMMAND.format("en") in caplog.text and not (tmp_path / "out").exists()
-    assert main([str(text), str(tmp_path / "out"), "--parser-dir", str(tmp_path / "typo")]) == 1
-    assert "typo is not a folder" in caplog.text
 
 
 def test_french_is_refused_with_what_there_is(no_network, caplog):

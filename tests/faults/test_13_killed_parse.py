@@ -97,19 +97,6 @@ def test_killed_at_every_step(text, tmp_path, parse_log):
     assert step > 25
 
 
-def test_killed_again_and_again(text, tmp_path, parse_log):
-    run(text, tmp_path / "whole")
-    parse_log.unlink()
-    folder = tmp_path / "out"
-    kills = 0
-    # Enough for one shard more each time: four steps for each of its two files.
-    while kills < 50 and not in_child(die_at, 9, text, folder):
-        kills += 1
-    run(text, folder)
-    assert 1 < kills < 50
-    assert (folder / "out.trees").read_bytes() == (tmp_path / "whole/out.trees").read_bytes()
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_killed_at_any_time_with_processes(text, tmp_path, parse_log, monkeypatch, seed):
     run(text, tmp_path / "whole")

@@ -44,15 +44,8 @@ def test_at_any_size(corpus, tmp_path):
 
 
 def test_in_a_worker_process(corpus, tmp_path):
-    command = [
-        *prefixes(corpus / "mixed", "train"),
-        "--tree-parser",
-        "brackets",
-        "--workers",
-        3,
-        "--destdir",
-        tmp_path / "bin",
-    ]
+    command = [*prefixes(corpus / "mixed", "train"), "--tree-parser", "brackets", "--destdir", tmp_path / "bin"]
+    command += ["--workers", 3]
     message = in_child(lambda: run_preprocess(*command), lambda: limit_file_size(2000))
     assert str(message).startswith("DiskFullError: "), message
     assert not (tmp_path / "bin").exists() and not list(tmp_path.rglob("*.pt*"))

@@ -16,41 +16,10 @@ def test_bytes_do_not_depend_on_the_number_of_workers(tmp_path, monkeypatch, lin
     results = []
     for workers in (1, 3, 20):
         destination = tmp_path / f"{workers}"
-        command = [
-            *prefixes(corpus / "mixed", "train", "valid"),
-            "--workers",
-            workers,
-            "--destdir",
-            destination,
-            *flags,
-        ]
-        run_preprocess(*command, "--tree-parser", "brackets")
+        command = ["--workers", workers, "--destdir", destination, *flags, "--tree-parser", "brackets"]
+        run_preprocess(*prefixes(corpus / "mixed", "train", "valid"), *command)
         results.append(folder_bytes(destination))
     assert results[0] == results[1] == results[2]
     run_preprocess(*prefixes(corpus / "leaves", "train", "valid"), "--destdir", tmp_path / "stock", *flags)
     stock = folder_bytes(tmp_path / "stock")
     assert {name: results[0][name] for name in stock} == stock
-
-
-def test_chunks_of_any_size_give_the_same_bytes(tmp_path, monkeypatch):
-    corpus = write_corpus(tmp_path / "corpus", train=30)
-    results = []
-    for chunk_lines in (1, 7, 1000):
-        monkeypatch.setattr(text, "CHUNK_LINES", chunk_lines)
-        destination = tmp_path / f"{chunk_lines}"
-        run_preprocess(
-            *prefixes(corpus / "mixed", "train"), "--workers", 2, "--destdir", destination, "--tree-parser", "brackets"
-        )
-        results.append(folder_bytes(destination))
-    assert results[0] == results[1] == results[2]
-
-
-def test_parsers_too(tmp_path):
-    corpus = write_corpus(tmp_path / "corpus", train=30, valid=3)
-    results = []
-    for workers in (1, 3):
-        destination = tmp_path / f"{workers}"
-        command = [*prefixes(corpus / "leaves", "train", "valid"), "--workers", workers, "--destdir", destination]
-        run_preprocess(*command, "--tree-parser", "random")
-        results.append(folder_bytes(destination))
-    assert results[0] == results[1]

@@ -9,18 +9,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.end_to_end.commands import run
-from tests.end_to_end.fixtures import TASK
-from tests.faults.hostile_checkpoints import Attacks, Payload
-from tree_fairseq.errors import CheckpointError, ParserError
+from tests.faults.hostile_checkpoints import Payload
+from tree_fairseq.errors import ParserError
 from tree_fairseq.parsing.parsers import ParserOptions, build_parser
-
-
-@pytest.mark.parametrize("attack", ["payload", "old payload"])
-def test_an_ensemble_refuses_it(trained, marker, tmp_path, attack):
-    Attacks(trained.best, marker).write(attack, tmp_path / "bad.pt")
-    with pytest.raises(CheckpointError, match=r"bad\.pt was not loaded: it holds .* could run code"):
-        run("generate", trained.data, *TASK, "--path", f"{trained.best}:{tmp_path / 'bad.pt'}", "--cpu")
 
 
 def test_a_parser_s_model_is_refused(marker, tmp_path):

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import omegaconf
 import pytest
-import torch
 
 from preprocess import fetch
 from tests.end_to_end.commands import hypotheses, run
 from tests.end_to_end.fixtures import TASK, train
 from tests.end_to_end.tiny_corpus import make_pairs
+from tests.faults.hostile_checkpoints import Attacks
 from tree_fairseq import hub
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.errors import CheckpointError, CorruptFileError, DataFolderError
@@ -26,45 +26,15 @@ TREES = [pair.tree for pair in make_pairs(4, 2)]
 @pytest.fixture
 def checkpoint(trained, marker, tmp_path) -> Path:
     """A checkpoint that names a plugin, a data folder, a parser and objects to be made, all of them traps."""
-    plugin = tmp_path / "trap_plugin"
-    plugin.mkdir()
-    (plugin / "__init__.py").write_text(f"from pathlib import Path\nPath({str(marker)!r}).touch()\n")
-    state = torch.load(trained.best, weights_only=True)
-    config = state["cfg"]
-    config["common"]["user_dir"] = str(plugin)
-    config["task"]["data"] = str(tmp_path / "elsewhere")
-    config["task"]["parser_dir"] = "/nowhere/at/all"
-    config["generation"]["replace_unk"] = "/etc/hostname"
-    for group in ("task", "model", "generation"):
-        target = config[group]
-        values = {"_target_": "pathlib.Path.touch", "self": str(marker)}
-        target.update(values) if isinstance(target, dict) else vars(target).update(values)
     path = tmp_path / "named" / "checkpoint_best.pt"
     path.parent.mkdir()
-    torch.save(state, path)
+    Attacks(trained.best, marker).write("settings", path)
     return path
 
 
-def test_the_traps_are_set(checkpoint, trained):
-    state = torch.load(checkpoint, weights_only=True)
-    assert Path(state["cfg"]["common"]["user_dir"]).is_dir() and state["cfg"]["task"]["_target_"]
-
-
 def test_generation_uses_the_command_s_paths(checkpoint, trained):
-    output = run(
-        "generate",
-        trained.data,
-        *TASK,
-        "--path",
-        checkpoint,
-        "--cpu",
-        "--beam",
-        2,
-        "--max-len-b",
-        8,
-        "--num-workers",
-        0,
-    )
+    flags = ("--path", checkpoint, "--cpu", "--beam", 2, "--max-len-b", 8, "--num-workers", 0)
+    output = run("generate", trained.data, *TASK, *flags)
     assert len(hypotheses(output)) == 16
 
 

@@ -74,19 +74,17 @@ def outcomes(corpus, tmp_path_factory) -> dict[str, tuple[dict, str, Path]]:
     outcomes, requests = {}, []
     for number, (name, case) in enumerate(cases(folder).items()):
         destination, log = folder / f"data-bin{number}", folder / f"log{number}"
-        arguments = [
-            "--task",
-            "tree_translation",
-            "-s",
-            "en",
-            "-t",
-            "de",
-            "--trainpref",
-            str(corpus / "valid"),
+        arguments = ["--task", "tree_translation", "-s", "en", "-t", "de", "--trainpref", str(corpus / "valid")]
+        arguments += [
             "--workers",
             "2",
+            "--destdir",
+            str(destination),
+            "--tree-parser",
+            "brackets",
+            "--user-dir",
+            case["user_dir"],
         ]
-        arguments += ["--destdir", str(destination), "--tree-parser", "brackets", "--user-dir", case["user_dir"]]
         requests.append({"cwd": case["cwd"], "path": case["path"], "arguments": arguments, "log": str(log)})
         outcomes[name] = (case, log, destination)
     finished = run_in_process([sys.executable, "-c", DRIVER], input=json.dumps(requests), cwd=folder)

@@ -51,20 +51,15 @@ UNKNOWN_TREES = [
 ]
 
 
+def into(folder):
+    return "--trainpref", folder / "train", "--destdir", folder / "bin"
+
+
 def refused(folder, kind, split, lines, error, column, message):
     path = write_lines(folder / f"{split}.{kind}", lines)
     if split != "train":
         write_lines(folder / f"train.{kind}", GOOD_ROWS if kind == "tsv" else GOOD_TREES)
-    arguments = [
-        "--input-format",
-        kind,
-        "--trainpref",
-        folder / "train",
-        "--destdir",
-        folder / "bin",
-        "--tree-parser",
-        "balanced",
-    ]
+    arguments = ["--input-format", kind, *into(folder), "--tree-parser", "balanced"]
     if split != "train":
         arguments += [f"--{split}pref", folder / split]
     before = sorted(folder.iterdir())
@@ -104,16 +99,7 @@ def test_a_label_that_is_no_class(tmp_path, split, line, error, column, message)
 def test_an_empty_file(tmp_path, kind):
     (tmp_path / f"train.{kind}").write_bytes(b"")
     with pytest.raises(errors.InputError, match="the file is empty") as caught:
-        classify(
-            "--input-format",
-            kind,
-            "--trainpref",
-            tmp_path / "train",
-            "--destdir",
-            tmp_path / "bin",
-            "--tree-parser",
-            "balanced",
-        )
+        classify("--input-format", kind, *into(tmp_path), "--tree-parser", "balanced")
     assert caught.value.path == str(tmp_path / f"train.{kind}")
 
 
@@ -142,13 +128,4 @@ def test_a_dictionary_with_the_mark_of_no_class(tmp_path):
     write_lines(tmp_path / "train.tsv", GOOD_ROWS)
     write_lines(tmp_path / "dict", ["pos 1", "neg 1", "- 1"])
     with pytest.raises(errors.UnknownClassError, match="marks nodes without a class"):
-        classify(
-            "--trainpref",
-            tmp_path / "train",
-            "--destdir",
-            tmp_path / "bin",
-            "--tree-parser",
-            "balanced",
-            "--tgtdict",
-            tmp_path / "dict",
-        )
+        classify(*into(tmp_path), "--tree-parser", "balanced", "--tgtdict", tmp_path / "dict")

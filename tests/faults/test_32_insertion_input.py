@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.data_bin.corpora import prefixes
 from tests.tree_insertion.test_preprocessing import exported, preprocess
 from tests.tree_insertion.test_task import batches, task_of
 from tree_fairseq.commands.check import check_folder
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.errors import (
-    CorruptFileError,
-    DictionaryMismatchError,
     EmptySymbolTreeError,
     LineCountError,
     MissingTreesError,
@@ -83,42 +82,13 @@ def test_sources_and_targets_that_do_not_correspond(tmp_path):
         preprocess(text, tmp_path / "bin")
 
 
-def test_trajectories_made_for_another_dictionary(folder):
-    path = folder / "dict.lf.txt"
-    lines = path.read_text().splitlines()
-    path.write_text("\n".join([lines[0], *sorted(lines[1:], reverse=True)]) + "\n")
-    with pytest.raises(DictionaryMismatchError, match=r"dict\.lf\.txt is not the dictionary"):
-        task_of(folder)
-    assert any("dict.lf.txt" in problem for problem in check_folder(folder))
-
-
-def test_a_source_dictionary_that_was_changed(folder):
-    with open(folder / "dict.nl.txt", "a") as file:
-        file.write("more 1\n")
-    with pytest.raises(DictionaryMismatchError, match=r"dict\.nl\.txt"):
-        task_of(folder)
-
-
 def test_a_folder_without_trajectories(tmp_path):
     from tests.end_to_end.commands import run
 
     text = corpus_of(tmp_path / "text")
     data = tmp_path / "bin"
-    run(
-        "preprocess",
-        "-s",
-        "nl",
-        "-t",
-        "lf",
-        "--trainpref",
-        text / "train",
-        "--validpref",
-        text / "valid",
-        "--destdir",
-        data,
-        "--tree-parser",
-        "right-branching",
-    )
+    flags = ("--destdir", data, "--tree-parser", "right-branching")
+    run("preprocess", "-s", "nl", "-t", "lf", *prefixes(text, "train", "valid"), *flags)
     with pytest.raises(MissingTreesError, match="--task tree_insertion"):
         task_of(data)
 
@@ -127,15 +97,3 @@ def test_a_split_without_trajectories(tmp_path):
     data = preprocess(corpus_of(tmp_path / "text"), tmp_path / "bin", splits=("train", "valid"))
     with pytest.raises(MissingTreesError, match="trajectories for train, valid, but not for test"):
         task_of(data).load_dataset("test")
-
-
-@pytest.mark.parametrize("name", ["train.nl-lf.lf.insertion.bin", "train.nl-lf.lf.insertion.idx", "train.nl-lf.lf.bin"])
-def test_torn_and_missing_files(folder, name):
-    path = folder / name
-    path.write_bytes(path.read_bytes()[:-4])
-    with pytest.raises(CorruptFileError, match=name):
-        task_of(folder).load_dataset("train")
-    assert any(name in problem for problem in check_folder(folder))
-    path.unlink()
-    with pytest.raises((CorruptFileError, MissingTreesError), match=name):
-        task_of(folder).load_dataset("train")

@@ -9,7 +9,7 @@ import pytest
 
 from tests.parsing.conftest import content, parse_file, toy_lines, write_text
 from tests.parsing.fake_parsers import DEVICES_VARIABLE, LOADS_VARIABLE, noted
-from tree_fairseq.errors import LeafMismatchError, LineBreakError, TooManyParseFailuresError, TreeFormatError
+from tree_fairseq.errors import LeafMismatchError, TooManyParseFailuresError, TreeFormatError
 from tree_fairseq.parsing import corpus
 from tree_fairseq.parsing.corpus import parse_corpus, parser_labels, parsing_devices
 from tree_fairseq.parsing.line_parser import LineParser
@@ -174,13 +174,6 @@ def test_controls_give_the_same_trees_in_processes(tmp_path, name, text, monkeyp
     parsed = parse(text, tmp_path / "out", options)
     assert parsed.lines == 95 and not parsed.failed
     assert content(parsed.shards) == content(parse(text, tmp_path / "again", options, workers=2).shards)
-
-
-def test_the_message_names_a_malformed_line(tmp_path):
-    text = tmp_path / "text"
-    text.write_bytes("a\nb\u2028c\n".encode())
-    with pytest.raises(LineBreakError, match="text:2:2"):
-        parse(text, tmp_path / "out")
 
 
 def test_a_file_may_be_empty(tmp_path):

@@ -81,14 +81,6 @@ def test_what_the_wrapping_relies_on_is_there():
     assert set(names.split()) <= set(vars(options.get_preprocessing_parser().parse_args([])))
 
 
-def test_help_has_one_group_of_ours():
-    text = options.get_preprocessing_parser().format_help()
-    assert text.count("\ntrees:\n") == 1
-    group = text.split("\ntrees:\n")[1].split("\n\n\n")[0]
-    for flag in ("--tree-parser", "--tree-lang", "--tree-sides", "--parser-dir", "--parse-cache", "--on-parse-error"):
-        assert flag in group
-
-
 def test_without_a_parser_the_command_is_the_stock_one(corpus, tmp_path):
     run_preprocess(*prefixes(corpus / "mixed", "train"), "--destdir", tmp_path / "bin")
     assert not [path.name for path in (tmp_path / "bin").iterdir() if "tree" in path.name or "label" in path.name]
@@ -125,12 +117,6 @@ def test_token_files_are_those_of_stock_fairseq(corpus, tmp_path, flags):
             write_forest(forest) for forest in forests_with_words(ours, "en", split, corpus / f"leaves/{split}.en")
         ]
         assert exported == read_lines(corpus / f"trees/{split}.en")
-
-
-def test_train_alone(corpus, tmp_path):
-    stock, ours = both_ways(corpus, tmp_path, without=SPLITS[1:])
-    assert without_trees(folder_bytes(ours)) == folder_bytes(stock)
-    assert list(Manifest.load(ours).side("en").splits) == ["train"]
 
 
 @pytest.mark.parametrize("sides", ["source", "target", "source,target"])
