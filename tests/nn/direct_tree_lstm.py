@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from tree_fairseq.nn.tree_lstm import TreeLSTM
-from tree_fairseq.tree_positional.lstm_decoder import TopDownLSTM
+from tree_fairseq.tree_positional.lstm_model import TopDownLSTM
 
 
 def direct_tree_lstm(

@@ -12,7 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.training_steps.cases import FIRST, Step
 from tree_fairseq.nn.tree_lstm import TreeLSTM
-from tree_fairseq.tree_positional.lstm_decoder import TopDownLSTM
+from tree_fairseq.tree_positional.lstm_model import TopDownLSTM
 from tree_fairseq.tree_positional.positions import TreePositions, TreePositionsConfig
 
 HALVES = {torch.bfloat16: 2**-8, torch.float16: 2**-11}

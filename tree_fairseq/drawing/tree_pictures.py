@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from dataclasses import dataclass
 from itertools import accumulate
+from xml.sax.saxutils import escape as escape_xml
 
-from tree_fairseq.drawing.svg import MARGIN, document, element, heading, number, text_width
 from tree_fairseq.trees.subwords import is_split_word
 from tree_fairseq.trees.tree import Forest, Tree, check_preterminals
 
+# Characters that XML 1.0 cannot represent, not even as references.
+_NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+
 # Sizes in pixels.
+_MARGIN = 24
+_LONGEST_SIDE = 2000  # a larger picture is scaled down
+_TITLE_SIZE = 17
 _FONT_SIZE = 15
 _TAG_SIZE = 12
 _COLUMN_GAP = 16
@@ -19,7 +27,9 @@ _TAG_HEIGHT = 26  # a tag stands this much above its word
 _LEVEL = 44  # a constituent stands this much above its highest child
 _ROW_WIDTH = 1600  # trees are placed side by side up to this width, then in the next row
 
+_FONT = "Helvetica Neue, Helvetica, Arial, Noto Sans, sans-serif"
 _STYLE = f"""
+  .picture-title {{ font-size: {_TITLE_SIZE}px; font-weight: 600; fill: #323f4b }}
   .tree-edge {{ fill: none; stroke: #9aa5b1; stroke-width: 1.25; stroke-linecap: round }}
   .tree-piece-edge {{ stroke: #d3a45c }}
   .tree-text {{ text-anchor: middle }}
@@ -36,17 +46,21 @@ def tree_to_svg(forest: Forest, title: str | None = None) -> str:
     needed. Raises TreeFormatError if a word is not the only child of its parent.
     """
     check_preterminals(forest)
-    parts, top, width = heading(title)
+    parts, top, width = [], _MARGIN, _MARGIN
+    if title is not None:
+        top += _TITLE_SIZE
+        parts.append(_element("text", title, class_="picture-title", x=_MARGIN, y=top))
+        top, width = top + _MARGIN, _MARGIN + _text_width(title, _TITLE_SIZE)
     for row in _rows([tree.fold(_box) for tree in forest]):
         baseline = top + _FONT_SIZE + max(_elevation(root.height) for root in row)
-        left = float(MARGIN)
+        left = float(_MARGIN)
         for root in row:
             parts += _draw(root, left, baseline)
             left += root.width + _TREE_GAP
         width = max(width, left - _TREE_GAP)
         top = baseline + _ROW_GAP
-    height = top - (_ROW_GAP - MARGIN if forest else 0)
-    return document(parts, width + MARGIN, height, style=_STYLE, title=title, font_size=_FONT_SIZE)
+    height = top - (_ROW_GAP - _MARGIN if forest else 0)
+    return _document(parts, width + _MARGIN, height, title)
 
 
 @dataclass
@@ -64,14 +78,14 @@ class _Box:
 def _box(node: Tree, children: list[_Box]) -> _Box:
     """Lays out a node above its children."""
     if not children:
-        width = text_width(node.label, _FONT_SIZE) + _COLUMN_GAP
+        width = _text_width(node.label, _FONT_SIZE) + _COLUMN_GAP
         return _Box(node.label, "word", [], width, width / 2, 0)
     if is_split_word(node):
         children = [child.children[0] for child in children]
         for child in children:
             child.style = "piece"
     style = "tag" if not any(child.height for child in children) else "phrase"
-    label_width = text_width(node.label, _TAG_SIZE if style == "tag" else _FONT_SIZE) + _COLUMN_GAP
+    label_width = _text_width(node.label, _TAG_SIZE if style == "tag" else _FONT_SIZE) + _COLUMN_GAP
     children_width = sum(child.width for child in children)
     width = max(children_width, label_width)
     first = (width - children_width) / 2 + children[0].center
@@ -106,26 +120,83 @@ def _draw(root: _Box, left: float, baseline: float) -> list[str]:
     while stack:
         box, left, parent = stack.pop()
         x, y = left + box.center, baseline - _elevation(box.height)
-        texts.append(element("text", box.text, class_=f"tree-text tree-{box.style}", x=x, y=y))
+        texts.append(_element("text", box.text, class_=f"tree-text tree-{box.style}", x=x, y=y))
         if parent is not None:
             edges.append(_edge(*parent, x, y - (_FONT_SIZE if box.style == "phrase" else _TAG_SIZE)))
         widths = [child.width for child in box.children]
         left += (box.width - sum(widths)) / 2
         if box.style != "phrase" and len(widths) > 1:
             # A line above the pieces of a word.
-            ends = number(left + _COLUMN_GAP / 2), number(left + sum(widths) - _COLUMN_GAP / 2)
-            bars.append(f"M{ends[0]} {number(baseline - _FONT_SIZE - 1)}H{ends[1]}")
+            ends = _number(left + _COLUMN_GAP / 2), _number(left + sum(widths) - _COLUMN_GAP / 2)
+            bars.append(f"M{ends[0]} {_number(baseline - _FONT_SIZE - 1)}H{ends[1]}")
         above = (x, y) if box.style == "phrase" else None
         stack += reversed([(child, edge, above) for child, edge in zip(box.children, accumulate(widths, initial=left))])
     paths = (("tree-edge", edges), ("tree-edge tree-piece-edge", bars))
-    return [element("path", class_=name, d="".join(path)) for name, path in paths if path] + texts
+    return [_element("path", class_=name, d="".join(path)) for name, path in paths if path] + texts
 
 
 def _edge(parent_x: float, parent_y: float, x: float, end: float) -> str:
     """A line that bends into the column of the child above all labels of its row, so that lines do not cross."""
     start, bend = parent_y + 5, parent_y + _LEVEL - _FONT_SIZE
-    middle, column = number((start + bend) / 2), number(x)
+    middle, column = _number((start + bend) / 2), _number(x)
     return (
-        f"M{number(parent_x)} {number(start)}C{number(parent_x)} {middle} {column} {middle} {column} {number(bend)}"
-        f"V{number(end)}"
+        f"M{_number(parent_x)} {_number(start)}C{_number(parent_x)} {middle} {column} {middle} {column} {_number(bend)}"
+        f"V{_number(end)}"
     )
+
+
+def _document(parts: list[str], width: float, height: float, title: str | None) -> str:
+    """A complete XML document of elements, from back to front, which browsers scale to the available width.
+
+    Screen readers read the title.
+    """
+    scale = min(1.0, _LONGEST_SIDE / width, _LONGEST_SIDE / height)
+    size = f'width="{_number(scale * width)}" height="{_number(scale * height)}"'
+    size += f' viewBox="0 0 {_number(width)} {_number(height)}"'
+    font = f'font-family="{_FONT}" font-size="{_FONT_SIZE}" fill="#1f2933"'
+    lines = [
+        '<?xml version="1.0" encoding="UTF-8"?>',
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" {size} {font} style="max-width:100%;height:auto">',
+        *([] if title is None else [f"<title>{_xml_text(title)}</title>"]),
+        f"<style>{_STYLE}</style>",
+        '<rect width="100%" height="100%" fill="#ffffff"/>',
+        *parts,
+        "</svg>",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _element(name: str, text: str = "", **attributes: float | str) -> str:
+    """An element with a text; ``class_`` is the attribute ``class``."""
+    shown = "".join(
+        f' {key.rstrip("_")}="{value if isinstance(value, str) else _number(value)}"'
+        for key, value in attributes.items()
+    )
+    return f"<{name}{shown}>{_xml_text(text)}</{name}>" if text else f"<{name}{shown}/>"
+
+
+def _number(value: float) -> str:
+    """A length with at most two decimals."""
+    return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def _xml_text(text: str) -> str:
+    return escape_xml(_NOT_XML.sub("\ufffd", text))
+
+
+def _text_width(text: str, font_size: float) -> float:
+    """The approximate width of a text in a sans-serif face."""
+    return font_size * sum(_character_width(character) for character in text)
+
+
+def _character_width(character: str) -> float:
+    """The approximate width of a character, in units of the font size."""
+    if unicodedata.combining(character) or unicodedata.category(character) in ("Cf", "Me", "Mn"):
+        return 0.0
+    if unicodedata.east_asian_width(character) in ("F", "W"):
+        return 1.0
+    if character in "iljftrI.,:;'`!|()[] -":
+        return 0.34
+    if character in "mwMW@%":
+        return 0.9
+    return 0.7 if character.isupper() else 0.57

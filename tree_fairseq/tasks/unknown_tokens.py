@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from fairseq.data import Dictionary
 
@@ -20,11 +20,17 @@ _SHOWN = 5
 _MARKED_SHARE = 0.02
 
 
-class Cause(NamedTuple):
-    """The likely cause of unknown tokens, as a clause, and the way out, as a sentence."""
-
-    clause: str
-    way_out: str
+# Changes that make unknown tokens known: what they say of the model, as a clause, and the way out, as a sentence.
+_CHANGES: tuple[tuple[Callable[[str], str], str, str], ...] = (
+    (str.lower, "the model was trained on lower-cased text", "Write the input in lower case"),
+    (
+        lambda token: token.strip(".,;:!?\"'()[]"),
+        "the model was trained on tokenised text, and here punctuation is glued to words",
+        "Put blanks around punctuation, or add --tokenizer moses",
+    ),
+    (str.capitalize, "the model was trained on text with capital letters", "Write the input with its capital letters"),
+    (str.upper, "the model was trained on text with capital letters", "Write the input with its capital letters"),
+)
 
 
 def count_typed(task: Any, lines: Sequence[Sequence[str]]) -> None:
@@ -52,35 +58,22 @@ def count_typed(task: Any, lines: Sequence[Sequence[str]]) -> None:
     )
 
 
-def likely_cause(unknown: Counter[str], tokens: Counter[str], dictionary: Dictionary) -> Cause:
-    """Returns why many tokens of a text may be unknown."""
-
-    def known(word: str) -> bool:
-        return word in dictionary
-
-    def mostly(other: Any) -> bool:
-        changed = (count for token, count in unknown.items() if other(token) != token and known(other(token)))
-        return 2 * sum(changed) > sum(unknown.values())
-
+def likely_cause(unknown: Counter[str], tokens: Counter[str], dictionary: Dictionary) -> tuple[str, str]:
+    """Returns why many tokens of a text may be unknown, and the way out."""
     pieces = marks_of_vocabulary(dictionary)
     if pieces is not None and not any(_is_piece(token) for token in tokens):
         flag = "--bpe subword_nmt --bpe-codes FILE"
         if pieces == SENTENCEPIECE_MARK:
             flag = "--bpe sentencepiece --sentencepiece-model FILE"
-        return Cause(
+        return (
             f"the model reads subwords ({pieces}), and these are whole words",
             f"Add {flag}; fairseq-preprocess takes the file, too, and the folder then keeps it for later input",
         )
-    if mostly(str.lower):
-        return Cause("the model was trained on lower-cased text", "Write the input in lower case")
-    if mostly(lambda token: token.strip(".,;:!?\"'()[]")):
-        return Cause(
-            "the model was trained on tokenised text, and here punctuation is glued to words",
-            "Put blanks around punctuation, or add --tokenizer moses",
-        )
-    if mostly(str.capitalize) or mostly(str.upper):
-        return Cause("the model was trained on text with capital letters", "Write the input with its capital letters")
-    return Cause(
+    for change, cause, way_out in _CHANGES:
+        known = sum(count for token, count in unknown.items() if change(token) in dictionary)
+        if 2 * known > sum(unknown.values()):
+            return cause, way_out
+    return (
         "the text is of another language or subject than the training data",
         "Check the direction of translation; a model with subwords (--learn-subwords) knows parts of new words",
     )
