@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.classification.documents import build_classifier, class_task, inputs_of
-from tests.classification.random_documents import PAD, Documents, lengths
+from tests.classification.random_documents import Documents
 from tests.nn.tiny import build
 from tree_fairseq.classification import treeformer_classifier  # noqa: F401  (registers the architectures)
-from tree_fairseq.classification.document_structure import text_rows
-from tree_fairseq.errors import InputError, MissingTreesError
-from tree_fairseq.nn.distance_bias import leaf_relations
-from tree_fairseq.nn.tree_batch import TreeBatch
+from tree_fairseq.errors import InputError
 
 BOTH = ("--distance-bias", "both")
 ANCESTORS = ("--ancestor-bias", "both")
@@ -30,21 +25,8 @@ def filled(arch: str, *flags: str):
     return model
 
 
-@settings(max_examples=15, deadline=None)
-@given(sizes=lengths(), seed=st.integers(0, 99), extra=st.integers(0, 2))
-def test_documents_are_forests(sizes, seed, extra):
-    documents = Documents(sizes, seed, extra)
-    text, forest = documents.forests()
-    expected = leaf_relations(TABLES, TreeBatch.from_net_input(forest, text, PAD), 4, PAD)
-    real = text.ne(PAD)
-    pairs = real.unsqueeze(1) & real.unsqueeze(2)
-    found = text_rows(TABLES, documents.rows, text.size(1), PAD, 4)
-    for table in TABLES:
-        assert torch.equal(found[table][pairs], expected[table][pairs])
-
-
-@pytest.mark.parametrize("arch", ["transformer_classifier_tiny", "tree_transformer_classifier_tiny"])
-def test_documents_are_independent_of_their_batch(arch):
+def test_documents_are_independent_of_their_batch():
+    arch = "tree_transformer_classifier_tiny"
     sizes = ([5, 1, 3], [1, 4], [6], [1])
     model, batch = filled(arch, *BOTH, *ANCESTORS), Documents(sizes, extra=1)
     plain = build_classifier(arch)
@@ -55,8 +37,10 @@ def test_documents_are_independent_of_their_batch(arch):
     assert not torch.allclose(together, plain(**inputs_of(plain, batch.rows))["logits"])
 
 
-@pytest.mark.parametrize("kind", ["linear", "tree", "both"])
-@pytest.mark.parametrize("arch", ["transformer_classifier_tiny", "tree_transformer_classifier_tiny"])
+@pytest.mark.parametrize(
+    ("arch", "kind"),
+    [("transformer_classifier_tiny", "linear"), *[("tree_transformer_classifier_tiny", k) for k in ("linear", "both")]],
+)
 def test_tables_of_zeros_change_nothing(arch, kind):
     documents, plain = Documents([[5, 1, 3], [6]]), build_classifier(arch)
     model = build_classifier(arch, "--distance-bias", kind)
@@ -81,9 +65,6 @@ def test_combinations_without_a_meaning_are_refused():
     build_classifier("tree_transformer_classifier_tiny", *BOTH, "--no-subtree-mask", "--leaf-attention", "sentence")
     with pytest.raises(InputError, match="--leaves-to-ancestors is for leaves that attend within their sentence"):
         build_classifier("tree_transformer_classifier_tiny", "--leaves-to-ancestors")
-    with pytest.raises(InputError, match="--distance-bias both measures paths in trees, and this model reads plain"):
-        build(class_task(), *BOTH, arch="treeformer_classifier_tiny")
-    task = class_task()
-    del task.label_dictionary
-    with pytest.raises(MissingTreesError, match="use --task tree_classification"):
-        build(task, *BOTH, arch="transformer_classifier_tiny")
+    for arch in ("treeformer_classifier_tiny", "transformer_classifier_tiny"):
+        with pytest.raises(InputError, match="both measures paths in trees, and this model reads plain"):
+            build(class_task(), *BOTH, arch=arch)

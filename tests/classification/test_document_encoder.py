@@ -21,6 +21,7 @@ FLAGS = (
     ["--no-subtree-mask"],
     ["--no-hierarchical-embeddings"],
     ["--vertical-embedding", "root-depth", "--accumulation-denominator", "nodes-only"],
+    ["--no-token-positional-embeddings", "--layernorm-embedding", "--encoder-normalize-before"],
 )
 DISTANCES = ["--distance-bias", "both", "--ancestor-bias", "both"]
 MODES = [(leaf_attention, root) for leaf_attention in ("document", "sentence") for root in ("first", "mean")]
@@ -168,19 +169,6 @@ def test_learned_positions_are_learned_from_the_start_of_the_document():
         encoder(documents.rows).leaves[documents.rows["tokens"].ne(PAD)][:, 0].sum().backward()
         gradient = encoder.embed_positions.weight.grad
         assert gradient[PAD + 1 :].any(1).tolist() == [True] * read + [False] * (8 - read)
-
-
-@pytest.mark.parametrize(
-    "flags", [["--no-token-positional-embeddings"], ["--layernorm-embedding", "--encoder-normalize-before"]]
-)
-def test_options_of_fairseq(flags):
-    documents = Documents(SIZES)
-    encoder = build("document", "first", *flags)
-    dense_encoder = build("document", "first", *flags, kind=TreeTransformerEncoder)
-    text, forest = documents.forests()
-    dense = dense_encoder(text, source_spans=forest)["encoder_out"][0]
-    _, _, column, document = documents.pairs()
-    torch.testing.assert_close(real_states(encoder(documents.rows), documents), dense[column, document])
 
 
 @pytest.mark.parametrize("leaf_attention, document_root", MODES)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import torch
 
 from tests.classification.documents import ARCHITECTURES, build_classifier, class_task
 from tree_fairseq.errors import InputError
@@ -57,8 +56,3 @@ def test_files_without_vectors_are_refused(vectors, lines, message):
 def test_a_missing_file_is_refused(tmp_path):
     with pytest.raises(InputError, match="no word vectors can be read"):
         build_classifier(ARCHITECTURES[1], "--encoder-embed-path", str(tmp_path / "none"))
-
-
-def test_word_vectors_are_initialised_as_in_fairseqs_transformer():
-    table = build_classifier("lstm_classifier_tiny", "--encoder-embed-dim", "400").encoder.embed_tokens.weight
-    assert torch.isclose(table[4:].std(), torch.tensor(400**-0.5, dtype=table.dtype), rtol=0.1)

@@ -367,18 +367,6 @@ def test_quick_verification_of_classes(trees, tmp_path):
         manifest.verify_section(ClassificationRecord, data, ["test"])
 
 
-def test_a_folder_of_translation_is_none_for_classification(tmp_path):
-    write_lines(tmp_path / "train.en", ["a"])
-    write_lines(tmp_path / "train.de", ["b"])
-    run_preprocess("--trainpref", tmp_path / "train", "--destdir", tmp_path / "bin", "--tree-parser", "balanced")
-    manifest = Manifest.load(tmp_path / "bin")
-    assert manifest.section(ClassificationRecord) is None and "classification" not in json.loads(
-        (tmp_path / "bin/tree.json").read_text()
-    )
-    with pytest.raises(MissingTreesError, match="--task tree_classification"):
-        manifest.verify_section(ClassificationRecord, tmp_path / "bin", ["train"])
-
-
 def test_damaged_classes_are_noticed(trees, tmp_path):
     data = from_trees(trees, tmp_path / "bin", "--dataset-impl", "raw")
     path = data / "valid.text-class.class"

@@ -79,14 +79,3 @@ def test_long_documents():
     sentence = Tree("4", [Tree("5"), Tree("6"), Tree("7")])
     rows = collate_documents([[sentence] * 1100, [sentence]])
     assert model(**inputs_of(model, rows))["logits"].isfinite().all()
-
-
-def test_documents_are_read_at_their_root():
-    """Later sentences matter if the document is read at all of its sentences."""
-    one, two = (Tree("4", [Tree(word), Tree("6")]) for word in "57")
-    for document_root, equal in (("first", True), ("mean", False)):
-        model = build_classifier(ARCH, document_root=document_root)
-        left, right = (
-            model(**inputs_of(model, collate_documents([[one, one, tree]])))["logits"] for tree in (one, two)
-        )
-        assert torch.equal(left, right) == equal

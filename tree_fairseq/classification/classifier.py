@@ -6,7 +6,7 @@ import os
 from argparse import ArgumentParser
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, make_dataclass
-from typing import Any, NamedTuple, Optional, Union
+from typing import NamedTuple, Optional, Union
 
 import torch
 from fairseq import utils
@@ -21,6 +21,7 @@ from fairseq.modules import FairseqDropout
 from torch import Tensor, nn
 
 from tree_fairseq.errors import InputError, MissingTreesError
+from tree_fairseq.nn.distance_bias import flags_of_tables, tree_tables
 from tree_fairseq.nn.extended_transformer import set_defaults, transformer_config
 from tree_fairseq.support.options import option
 
@@ -178,13 +179,20 @@ TRANSFORMER_SIZES = {"": None, "_tiny": (2, 64, 128, 4)}
 class SequenceClassifier(Classifier):
     """A classifier that reads token sequences; subclasses choose the state that represents an example."""
 
-    def represent(self, src_tokens: Tensor, src_lengths: Tensor, **trees: Any) -> Tensor:
-        """Returns the state ``[B, D]`` that represents each example; ``trees`` are those of ``tree_inputs``."""
+    @staticmethod
+    def check_distances(cfg) -> None:
+        """Raises InputError for a bias by distances in trees, which these models do not read."""
+        if tree_tables(cfg):
+            problem = f"{flags_of_tables(cfg)} measures paths in trees, and this model reads plain text"
+            raise InputError(problem, hint="Use --distance-bias linear.")
+
+    def represent(self, src_tokens: Tensor, src_lengths: Tensor) -> Tensor:
+        """Returns the state ``[B, D]`` that represents each example."""
         raise NotImplementedError
 
-    def forward(self, src_tokens: Tensor, src_lengths: Tensor, **trees: Any) -> dict[str, Optional[Tensor]]:
+    def forward(self, src_tokens: Tensor, src_lengths: Tensor) -> dict[str, Optional[Tensor]]:
         """Scores classes of texts ``[B, N]``, padded on the right: ``logits`` ``[B, C]``, and no other logits."""
-        logits = self.readout(self.represent(src_tokens, src_lengths, **trees))
+        logits = self.readout(self.represent(src_tokens, src_lengths))
         return {"logits": logits, "node_logits": None, "leaf_logits": None}
 
 

@@ -6,7 +6,6 @@ leaves, then its nodes; a document has X positions.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Optional
 
@@ -14,7 +13,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from tree_fairseq.nn.distance_bias import leaf_relations
 from tree_fairseq.nn.tree_batch import Branches, TreeBatch
 from tree_fairseq.tree_transformer.tree_structure import TreeStructure
 
@@ -112,18 +110,6 @@ def joined_rows(rows: dict[str, Tensor], leaves: Placement, limit: int, label_pa
         return values.flatten()[place].masked_fill(apart, otherwise)
 
     return {table: join(values, label_pad if table == "label" else limit) for table, values in rows.items()}
-
-
-def text_rows(
-    tables: Collection[str], sentence_trees: dict[str, Any], num_leaves: int, pad: int, limit: int
-) -> dict[str, Tensor]:
-    """Rows of the ``tables`` for the leaves of documents, ``[B, X, X]``, from their sentences.
-
-    ``sentence_trees`` come from :func:`tree_fairseq.classification.dataset.collate_sentences`; X is ``num_leaves``.
-    """
-    batch = TreeBatch.from_net_input(sentence_trees, sentence_trees["tokens"], pad)
-    leaves = Placement.build(batch.is_leaf, sentence_trees["document"], sentence_trees["num_documents"], num_leaves)
-    return joined_rows(leaf_relations(tables, batch, limit, pad), leaves, limit, pad)
 
 
 @dataclass(frozen=True)

@@ -3,23 +3,15 @@
 import contextlib
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Optional
+from typing import Optional
 
 import torch
 from fairseq.models import register_model, register_model_architecture
 from fairseq.models.lstm import LSTMEncoder
 from torch import Tensor
 
-from tree_fairseq.classification.classifier import TRANSFORMER_SIZES, ClassifierConfig, ClassReadout, SequenceClassifier
-from tree_fairseq.classification.document_structure import text_rows
-from tree_fairseq.errors import MissingTreesError
-from tree_fairseq.nn.distance_bias import (
-    MAX_DISTANCE,
-    DistanceBiasConfig,
-    DistanceBiasedEncoder,
-    flags_of_tables,
-    tree_tables,
-)
+from tree_fairseq.classification.classifier import TRANSFORMER_SIZES, ClassifierConfig, SequenceClassifier
+from tree_fairseq.nn.distance_bias import DistanceBiasConfig, DistanceBiasedEncoder
 from tree_fairseq.nn.extended_transformer import register_architectures, set_defaults
 from tree_fairseq.nn.tensors import has_fast_bfloat16, without_autocast
 from tree_fairseq.support.options import option
@@ -37,30 +29,14 @@ class TransformerClassifier(SequenceClassifier):
 
     flags = TransformerClassifierConfig
 
-    def __init__(self, encoder: DistanceBiasedEncoder, readout: ClassReadout):
-        super().__init__(encoder, readout)
-        self.tree_inputs = ("sentence_trees",) if tree_tables(encoder.cfg) else ()
-
     @classmethod
     def build_encoder(cls, cfg, task, embeddings):
-        if tree_tables(cfg):
-            if not hasattr(task, "label_dictionary"):
-                raise MissingTreesError(
-                    f"{flags_of_tables(cfg)} measures paths in trees, and this task has none; "
-                    "use --task tree_classification"
-                )
-            cfg.num_labels = len(task.label_dictionary)
+        cls.check_distances(cfg)
         return DistanceBiasedEncoder(cfg, task.source_dictionary, embeddings), cfg.encoder.embed_dim
 
-    def represent(
-        self, src_tokens: Tensor, src_lengths: Tensor, sentence_trees: Optional[dict[str, Any]] = None
-    ) -> Tensor:
-        """Returns the mean state of each text, ``[B, D]``; ``sentence_trees`` are for distances in trees."""
-        cfg, rows = self.encoder.cfg, None
-        if tree_tables(cfg) and sentence_trees is not None:
-            size, padding = src_tokens.size(1), self.encoder.padding_idx
-            rows = text_rows(tree_tables(cfg), sentence_trees, size, padding, MAX_DISTANCE)
-        encoded = self.encoder(src_tokens, src_lengths, tree_rows=rows)
+    def represent(self, src_tokens: Tensor, src_lengths: Tensor) -> Tensor:
+        """Returns the mean state of each text, ``[B, D]``."""
+        encoded = self.encoder(src_tokens, src_lengths)
         padding = encoded["encoder_padding_mask"][0]
         states = encoded["encoder_out"][0].transpose(0, 1).masked_fill(padding.unsqueeze(2), 0)  # B x N x D
         # Texts have thousands of tokens, whose sum may be beyond half precision.

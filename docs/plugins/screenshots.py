@@ -1,9 +1,9 @@
 """Makes the pictures of the explorer in the documentation.
 
     tree-fairseq explore --demo --json demo.json
-    python -m tests.explorer.screenshots docs/images
-    python -m tests.explorer.screenshots docs/images --document demo.json --pictures parse accumulation attention
-    python -m tests.explorer.screenshots docs/images --document treeformer.json --pictures chart --sentence 1
+    python -m docs.plugins.screenshots docs/images
+    python -m docs.plugins.screenshots docs/images --document demo.json --pictures parse accumulation attention
+    python -m docs.plugins.screenshots docs/images --document treeformer.json --pictures chart --sentence 1
 
 The first makes all pictures from the sample of the tests, the others some from another explorer document.
 """
