@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import re
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from tree_fairseq import hub
 from tree_fairseq.errors import DataFolderError
 from tree_fairseq.hub import Classification
 from tree_fairseq.support.python_versions import zip_equal
-from tree_fairseq.trees.bracket import read_tree, write_forest
 
 KINDS = ("trees", "tsv", "documents")
 TREE_ARCHS = ("tree_transformer_classifier_tiny", "tree_lstm_classifier_tiny")
@@ -145,28 +143,6 @@ def test_stock_scores_do_not_stop_it(data, learned):
     path = learned[1] / "checkpoint_best.pt"
     output = run("generate", data["trees"], *TASK, "--path", path, "--cpu", "--max-tokens", 20)
     assert len(hypotheses(output)) == 13 and "BLEU" in output
-
-
-def test_the_classes_of_nodes_change_no_output(texts, data, learned, tmp_path):
-    """The labels of every tree in another order: the model says the same of it, to the last digit."""
-    chooser = random.Random(2)
-    for split in ("train", "valid", "test"):
-        lines = []
-        for line in (texts["trees"] / f"{split}.trees").read_text(encoding="utf-8").splitlines():
-            tree = read_tree(line)
-            labels = [node.label for node in tree.preorder() if node.children]
-            chooser.shuffle(labels)
-            labels.sort(key=lambda label: label != "-")  # The root, which comes last here, has a class.
-            remaining = iter(labels)
-            lines.append(write_forest((tree.map_labels(lambda _: next(remaining)),)))
-        (tmp_path / f"{split}.trees").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    given = ("--srcdict", data["trees"] / "dict.text.txt", "--tgtdict", data["trees"] / "dict.class.txt")
-    other = preprocess(tmp_path, "trees", tmp_path / "bin", *given)
-    path = learned[1] / "checkpoint_best.pt"
-    first, second = generate(data["trees"], path), generate(other, path)
-    assert lines_of("T", first) != lines_of("T", second)
-    for kind in "SHP":
-        assert lines_of(kind, first) == lines_of(kind, second)
 
 
 def test_an_ensemble_has_the_mean_of_probabilities(data, learned, tmp_path):

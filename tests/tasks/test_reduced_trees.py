@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,7 +17,6 @@ from tree_fairseq.trees.spans import TreeSpans, encode
 from tree_fairseq.trees.subwords import split_words
 from tree_fairseq.trees.tree import Forest, Tree
 
-GUM = Path(__file__).resolve().parents[3] / "shared" / "data" / "gum_constituency"
 LABELS = ("S", "NP", "VP", "PP", "NN", "DT", "VBZ")
 
 
@@ -110,18 +108,3 @@ def test_stored_trees_are_reduced(tmp_path_factory, lines):
 def test_an_empty_line_has_no_nodes():
     empty = np.zeros(0, np.int32)
     assert len(reader()(StoredTree(0, empty, empty, empty, empty))) == 0
-
-
-def test_the_share_of_leaves_in_a_treebank_agrees_with_the_paper():
-    """The paper counts 0.58 to 0.66 of a source's positions as leaves."""
-    if not GUM.is_dir():
-        pytest.skip(f"{GUM} is not there")
-    leaves = nodes = 0
-    read = TreeReader(build_label_dictionary((), {}))
-    for number, line in enumerate((GUM / "train.mrg").read_text(encoding="utf-8").splitlines()):
-        if number % 4 == 0:
-            spans = encode(read_forest(line))
-            leaves += len(spans.leaves)
-            nodes += len(read.from_spans(spans))
-    assert leaves > 40_000
-    assert 0.58 <= leaves / (leaves + nodes) <= 0.66

@@ -14,7 +14,7 @@ from torch import Tensor
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.tree_insertion.dataset import collate_partial_trees
 from tree_fairseq.tree_insertion.target import ANCESTOR, DESCENDANT, FIRST_CHILD, KINDS, NEXT_SIBLING
-from tree_fairseq.tree_insertion.tree_shapes import TreeShapes, read_partial_trees
+from tree_fairseq.tree_insertion.tree_shapes import TreeShapes
 
 PAD, KEEP, ROOT = 1, 2, 4
 
@@ -125,11 +125,6 @@ def inserted(batch: dict[str, Tensor], slots: Tensor, answers: Tensor) -> Change
     shapes = shapes_of(batch)
     packed = np.searchsorted(shapes.places, slots.numpy() // KINDS) * KINDS + slots.numpy() % KINDS
     return _changed(batch, *shapes.inserted(packed), new)
-
-
-def trees_after(changed: ChangedTrees) -> dict[str, Tensor]:
-    """The batch that a step leaves."""
-    return read_partial_trees({"labels": changed.labels, "parents": changed.parents}, PAD)
 
 
 def rows(batch: dict[str, Tensor]) -> list[list[int]]:

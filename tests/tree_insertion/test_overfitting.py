@@ -9,25 +9,19 @@ import pytest
 import torch
 
 from tests.tree_insertion.allowed_sets import trajectory
-from tests.tree_insertion.insertion_pairs import Examples, build_insertion
-from tests.tree_insertion.partial_trees import KEEP, PAD, ROOT, inserted, rows, trees_after
+from tests.tree_insertion.insertion_pairs import Examples, build_insertion, insertion_task
+from tests.tree_insertion.partial_trees import PAD, ROOT, rows
 from tests.tree_insertion.slot_batches import tree_slots
+from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.tree_insertion.criterion import slot_divergence
 from tree_fairseq.tree_insertion.dataset import TargetDistribution, collate_partial_trees
 from tree_fairseq.tree_insertion.oracles import ExactOracle
+from tree_fairseq.tree_insertion.parallel_search import InsertionLimits
+from tree_fairseq.tree_insertion.search import InsertionGenerator
 from tree_fairseq.tree_insertion.target import TargetTree
-from tree_fairseq.tree_insertion.tree_shapes import read_partial_trees
-from tree_fairseq.trees.tree import Tree
+from tree_fairseq.trees.symbols import tree_of_parents
 
 SIZES = (9, 4, 7, 2, 10, 6)
-
-
-def target_of(labels: list[int], parents: list[int]) -> Tree:
-    """The tree under the root."""
-    below: dict[int, list[Tree]] = {}
-    for node in reversed(range(1, len(parents))):
-        below.setdefault(parents[node], []).insert(0, Tree(str(labels[node]), tuple(below.get(node, ()))))
-    return below[0][0]
 
 
 def targets() -> list[TargetTree]:
@@ -38,7 +32,7 @@ def targets() -> list[TargetTree]:
         labels = list(range(ROOT, ROOT + len(parents)))
         # One tree under the root: what came to the root comes to its first child.
         joined = [1 if node > 1 and parent == 0 else parent for node, parent in enumerate(parents)]
-        made.append(TargetTree.of(target_of(labels, joined)))
+        made.append(TargetTree.of(tree_of_parents(list(map(str, labels[1:])), [parent - 1 for parent in joined[1:]])))
     return made
 
 
@@ -85,16 +79,10 @@ def test_trees_are_learned_and_grown_in_the_fewest_steps(flags):
         optimizer.step()
     assert loss < 0.05
 
-    model.eval()
-    roots = {"labels": torch.full((len(trees), 1), ROOT), "parents": torch.full((len(trees), 1), -1)}
-    grown = read_partial_trees(roots, PAD)
-    with torch.no_grad():
-        memory = model.encode(**source)
-        for _ in range(max(trajectory(ExactOracle(tree)).length for tree in trees)):
-            output = model.decode(memory, grown)
-            grown = trees_after(inserted(grown, output["slot"], output["logits"].argmax(1)))
-        assert (model.decode(memory, grown)["logits"].argmax(1) == KEEP).all()
-    assert rows(grown) == [tree.parents for tree in trees]
-    for row, tree in enumerate(trees):
-        assert grown["labels"][row, 1 : len(tree)].tolist() == [int(label) for label in tree.labels[1:]]
-    assert (grown["labels"] != PAD).sum().item() == sum(map(len, trees))
+    limits = InsertionLimits(steps=1 + max(trajectory(ExactOracle(tree)).length for tree in trees))
+    found = InsertionGenerator([model], insertion_task().target_dictionary, limits).generate(
+        [model], {"net_input": source}
+    )
+    for tree, (hypothesis,) in zip_equal(trees, found):
+        assert hypothesis["is_complete"] and hypothesis["parents"].tolist() == tree.parents
+        assert hypothesis["labels"].tolist()[1:] == [int(label) for label in tree.labels[1:]]

@@ -6,12 +6,15 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch.nn import functional
 
 from tests.nn.tiny import build, tiny_task
 from tests.tree_insertion.insertion_pairs import LABELS, Examples, insertion_task
 from tree_fairseq.errors import MissingTreesError
 from tree_fairseq.tree_insertion import sequences, tree_gru  # noqa: F401  (register)
+from tree_fairseq.tree_insertion.tree_gru import bracket_links
 
 PAD, EOS = 1, 2
 NUMBERS = 3
@@ -183,3 +186,37 @@ def test_several_partial_sequences_of_a_sentence_are_scored_as_each_alone(varian
 def test_what_does_not_go_with_the_models_is_refused():
     with pytest.raises(MissingTreesError, match="--task tree_insertion"):
         build(tiny_task(), arch="tree_gru_tiny")
+
+
+def links_by_stack(tokens: list[int]) -> tuple[list[int], list[int]]:
+    """Finds previous siblings and parents token by token, with a stack."""
+    previous, parents = [], []
+    opened: list[int] = []  # columns of the brackets that are open
+    for column, token in enumerate(tokens):
+        before = column - 1
+        if token >= FIRST and (token - FIRST) % 2 == 0:
+            opened.append(column)
+        elif token >= FIRST and opened:
+            before = opened.pop() - 1
+        previous.append(before)
+        parents.append(opened[-1] - 1 if opened else -1)
+    return previous, parents
+
+
+@given(
+    st.lists(
+        st.lists(st.sampled_from([4, 5, *range(FIRST, FIRST + 4)]), min_size=9, max_size=9), min_size=1, max_size=3
+    )
+)
+def test_links_are_those_of_a_stack(rows):
+    rows = [[2, *row] for row in rows]
+    # A closing bracket that closes none is like a label, for what follows it, too.
+    previous, parents = bracket_links(torch.tensor(rows), FIRST)
+    expected = [links_by_stack(row) for row in rows]
+    assert previous.tolist() == [links[0] for links in expected]
+    assert parents.tolist() == [links[1] for links in expected]
+    for column in range(1, 11):
+        last = bracket_links(torch.tensor(rows)[:, :column], FIRST, last=True)
+        assert [part.squeeze(1).tolist() for part in last] == [
+            [links[side][column - 1] for links in expected] for side in (0, 1)
+        ]

@@ -1,4 +1,4 @@
-"""Insertions into whole batches against those of one tree after the other."""
+"""Slots of batches against one tree after the other: insertions, vectors; and sequences of brackets against walking."""
 
 from __future__ import annotations
 
@@ -7,9 +7,32 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.tree_insertion.partial_trees import KEEP, PAD, ChangedTrees, batches, insert, inserted, rows, same
+from tests.tree_insertion.partial_trees import (
+    KEEP,
+    PAD,
+    ChangedTrees,
+    batches,
+    insert,
+    inserted,
+    rows,
+    same,
+    shapes_of,
+    siblings,
+    slot_mask,
+)
 from tree_fairseq.support.python_versions import zip_equal
-from tree_fairseq.tree_insertion.target import KINDS
+from tree_fairseq.tree_insertion.decoder import SlotVectors
+from tree_fairseq.tree_insertion.target import ANCESTOR, DESCENDANT, FIRST_CHILD, KINDS, NEXT_SIBLING
+from tree_fairseq.tree_insertion.tree_shapes import (
+    AS_ANCESTOR,
+    AS_DESCENDANT,
+    AS_LEFT,
+    AS_PARENT,
+    AS_RIGHT,
+    CLOSING,
+    OPENING,
+    bracket_sequences,
+)
 
 
 def draw_answers(batch, seed: int, share: float) -> tuple[torch.Tensor, torch.Tensor]:
@@ -52,3 +75,84 @@ def test_insertions_are_those_row_by_row(batch, seed, share):
     found, expected = inserted(batch, slots, answers), insert_row_by_row(batch, slots, answers)
     for ours, theirs in zip_equal(found, expected):
         same(ours, theirs)
+
+
+WIDTH = 5
+
+
+def neighbours_of(parents: list[int], node: int, kind: int) -> list[tuple[int, int]]:
+    """The nodes beside a slot and how it sees them."""
+    if kind == DESCENDANT:
+        return [(node, AS_ANCESTOR)]
+    if kind == ANCESTOR:
+        return [(node, AS_DESCENDANT)]
+    if kind == FIRST_CHILD:
+        return [(node, AS_PARENT), (parents.index(node), AS_RIGHT)]
+    assert kind == NEXT_SIBLING
+    seen = [(parents[node], AS_PARENT), (node, AS_LEFT)]
+    later = [other for other in siblings(parents, node) if other > node]
+    return seen + [(other, AS_RIGHT) for other in later[:1]]
+
+
+def direct(module: SlotVectors, states: torch.Tensor, batch) -> tuple[list[int], torch.Tensor]:
+    matrices, biases = module.maps.weight.split(WIDTH), module.maps.bias.split(WIDTH)
+    numbers, vectors = [], []
+    for row, parents in enumerate(rows(batch)):
+        for node, kind in np.argwhere(slot_mask(np.array(parents))).tolist():
+            numbers.append(KINDS * (row * batch["labels"].size(1) + node) + kind)
+            seen = neighbours_of(parents, node, kind)
+            vectors.append(sum(matrices[role] @ states[row, other] + biases[role] for other, role in seen))
+    return numbers, torch.stack(vectors)
+
+
+@settings(max_examples=40, deadline=None)
+@given(batch=batches())
+def test_slots_are_sums_of_their_neighbours(batch):
+    module = SlotVectors(WIDTH).double()
+    torch.nn.init.normal_(module.maps.bias)
+    states = torch.randn(*batch["labels"].shape, WIDTH, dtype=torch.float64, requires_grad=True)
+    slots = batch["slots"]
+    vectors = module(states[batch["labels"] != PAD], batch["neighbours"])
+    numbers, expected = direct(module, states, batch)
+    assert slots.tolist() == numbers
+    torch.testing.assert_close(vectors, expected)
+    parameters = [states, module.maps.weight, module.maps.bias]
+    scale = torch.randn_like(expected)
+    fast, slow = (torch.autograd.grad((scale * made.square()).sum(), parameters) for made in (vectors, expected))
+    for ours, theirs in zip_equal(fast, slow):
+        torch.testing.assert_close(ours, theirs)
+
+
+OPEN, CLOSE = 98, 99
+
+
+def bracketed(parents: list[int], labels: list[int]) -> tuple[list[int], list[int]]:
+    """A tree between brackets, node by node, and where its nodes stand."""
+    tokens, places, path = [], [], []
+    for node, parent in enumerate(parents):
+        while path and path[-1] != parent:
+            if path.pop() in parents:
+                tokens.append(CLOSE)
+        if node in parents:
+            tokens.append(OPEN)
+        places.append(len(tokens))
+        tokens.append(labels[node])
+        path.append(node)
+    return tokens + [CLOSE for node in path if node in parents], places
+
+
+@settings(max_examples=60, deadline=None)
+@given(batch=batches())
+def test_brackets_are_those_of_walking(batch):
+    brackets, places = bracket_sequences(shapes_of(batch))
+    labels, width = batch["labels"][batch["labels"] != PAD].tolist(), brackets.shape[1]
+    tokens = np.full(brackets.shape, PAD)
+    tokens[brackets == OPENING], tokens[brackets == CLOSING] = OPEN, CLOSE
+    tokens.ravel()[places] = labels
+    longest, columns = 0, iter((places % width).tolist())
+    for row, parents in enumerate(rows(batch)):
+        expected, stands = bracketed(parents, batch["labels"][row].tolist())
+        longest = max(longest, len(expected))
+        assert tokens[row].tolist() == expected + [PAD] * (width - len(expected))
+        assert [next(columns) for _ in parents] == stands
+    assert width == longest

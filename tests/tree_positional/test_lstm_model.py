@@ -198,28 +198,6 @@ def generate(models, pairs, rows=None, generator=SequenceGenerator, **options):
     return search.generate(models, {"net_input": inputs})
 
 
-@each_source
-@pytest.mark.parametrize("count", [1, 2])
-def test_scores_of_beam_search_are_those_of_teacher_forcing(source, count):
-    """The stock search, whose outputs are seldom trees, and an ensemble of it."""
-    pairs = Pairs(source, True, ENCODINGS[2])
-    models = [model_of(pairs, seed=seed) for seed in range(count)]
-    for row, hypotheses in enumerate(generate(models, pairs)):
-        for hypothesis in hypotheses:
-            tokens, inputs = hypothesis["tokens"], pairs.net_input([row])
-            del inputs["previous_symbol_tree"]
-            inputs["prev_output_tokens"] = torch.cat([torch.tensor([EOS]), tokens[:-1]])[None]
-            probabilities = torch.stack([logits(model, inputs)[0].softmax(-1) for model in models]).mean(0)
-            expected = probabilities.gather(1, tokens[:, None])[:, 0].log()
-            torch.testing.assert_close(hypothesis["positional_scores"], expected, rtol=1e-4, atol=1e-4)
-            assert hypothesis["attention"].shape == (inputs["src_tokens"].size(1) + _padding(pairs, row), len(tokens))
-
-
-def _padding(pairs, row: int) -> int:
-    tokens = pairs.net_input()["src_tokens"]
-    return int(tokens[row].eq(PAD).sum())
-
-
 def test_the_structural_search_returns_trees_that_do_not_depend_on_batch_mates():
     pairs = Pairs(True, True)
     model, options = model_of(pairs), {"generator": StructuralGenerator, "symbols": pairs.target.symbols}

@@ -6,11 +6,10 @@ import copy
 
 import pytest
 import torch
-from fairseq.sequence_generator import SequenceGenerator
 from torch.nn import functional
 
 from tests.nn.tiny import PAD, stock_flags
-from tests.tree_positional.symbol_batches import ENCODINGS, EOS
+from tests.tree_positional.symbol_batches import ENCODINGS
 from tests.tree_positional.symbol_pairs import MODALITIES, Pairs
 from tree_fairseq.errors import MissingTreesError
 from tree_fairseq.tree_positional.positions import TreePositions
@@ -181,31 +180,6 @@ def test_incremental_decoding_equals_teacher_forcing(encoding, flags, target):
             model.decoder.reorder_incremental_state_scripting(state, order)
             encoder_out = model.encoder.reorder_encoder_out(encoder_out, order)
             rows = rows[order]
-
-
-def generate(models, pairs, rows=None, beam=4):
-    inputs = pairs.net_input(rows)
-    inputs.pop("previous_symbol_tree", None), inputs.pop("prev_output_tokens")
-    generator = SequenceGenerator(models, pairs.task.target_dictionary, beam_size=beam, max_len_b=9)
-    return generator.generate(models, {"net_input": inputs})
-
-
-@each_modality
-@pytest.mark.parametrize("count", [1, 2])
-def test_scores_of_beam_search_are_those_of_teacher_forcing(source, target, count):
-    """The stock search, whose outputs are seldom trees, and an ensemble of it."""
-    pairs = Pairs(source, target, ENCODINGS[2])
-    flags = ("--query-position",) if target else ()
-    models = [pairs.model(*flags, seed=seed) for seed in range(count)]
-    for row, hypotheses in enumerate(generate(models, pairs)):
-        for hypothesis in hypotheses:
-            tokens = hypothesis["tokens"]
-            inputs = pairs.net_input([row])
-            inputs.pop("previous_symbol_tree", None)
-            inputs["prev_output_tokens"] = torch.cat([torch.tensor([EOS]), tokens[:-1]])[None]
-            probabilities = torch.stack([logits(model, inputs)[0].softmax(-1) for model in models]).mean(0)
-            expected = probabilities.gather(1, tokens[:, None])[:, 0].log()
-            torch.testing.assert_close(hypothesis["positional_scores"], expected, rtol=1e-4, atol=1e-4)
 
 
 # Precision and learning

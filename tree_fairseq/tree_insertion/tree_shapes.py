@@ -155,10 +155,10 @@ class TreeShapes:
         return self.padded(np.maximum(self.parents - self.starts, -1), -1)
 
     def inserted(self, slots: np.ndarray) -> tuple[TreeShapes, np.ndarray]:
-        """Inserts a node in each of different slots ``[I]``, all at once.
+        """Inserts one node in each slot of a list ``[I]`` without repetitions, all at once.
 
-        Returns the new shapes, and for each of their nodes ``[n + I]`` int64 its index here, or n + i if it was
-        inserted in the i-th of the slots.
+        Returns the new shapes, and the source of each of their nodes, ``[n + I]`` int64: its index among the old nodes,
+        or n + i if it was inserted in the i-th slot.
         """
         count, total = len(self.depths), len(self.depths) + len(slots)
         nodes, kinds = np.divmod(slots, KINDS)
