@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tree_fairseq.classification.criterion import class_figures, confusion_counts, confusion_line, pearson, spearman
+from tree_fairseq.classification.criterion import class_figures, confusion_counts, pearson, spearman
 
 NUMBERS = st.lists(st.tuples(st.integers(-9, 9), st.integers(-9, 9)), min_size=3, max_size=9)
 PAIRS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=20)
@@ -59,10 +59,6 @@ def test_figures_of_two_classes_are_those_of_their_definitions(pairs):
 @given(PAIRS)
 def test_of_more_classes_none_is_the_positive_one(pairs):
     assert list(class_figures(counts_of(pairs))) == ["accuracy", "macro_f1", "matthews"]
-
-
-def test_the_matrix_in_one_line():
-    assert confusion_line(np.array([[3.0, 1.0], [0.0, 2.0]]), ["neg", "pos"]) == "neg: 3 1; pos: 0 2"
 
 
 def ranks(values: list[int]) -> list[float]:

@@ -357,16 +357,6 @@ def test_killed_at_any_moment(tmp_path, make):
     assert survives_every_kill(action, destination, reset, 8) > 8
 
 
-def test_quick_verification_of_classes(trees, tmp_path):
-    data = from_trees(trees, tmp_path / "bin")
-    manifest = Manifest.load(data)
-    assert manifest.verify_section(ClassificationRecord, data, SPLITS).node_labels
-    lines = read_lines(data / "dict.class.txt")
-    write_lines(data / "dict.class.txt", lines[::-1])
-    with pytest.raises(DictionaryMismatchError):
-        manifest.verify_section(ClassificationRecord, data, ["test"])
-
-
 def test_damaged_classes_are_noticed(trees, tmp_path):
     data = from_trees(trees, tmp_path / "bin", "--dataset-impl", "raw")
     path = data / "valid.text-class.class"

@@ -13,7 +13,7 @@ from tests.end_to_end.roads import take_all
 from tests.end_to_end.sentences import BAD, FORMATS, GOOD, KINDS, PLAIN, TASK, preprocess, train, write_rows
 from tests.nn.pretrained import save_albert
 from tree_fairseq import hub
-from tree_fairseq.errors import InputError, LongSentenceError
+from tree_fairseq.errors import InputError
 
 
 @pytest.fixture(scope="module")
@@ -82,17 +82,6 @@ def test_what_does_not_go_together(folders, tmp_path):
         train(folders["rated"][0], tmp_path, "sentence")
     with pytest.raises(InputError, match="Use --criterion tree_classification"):
         train(folders["sentence"][0], tmp_path, "rated")
-
-
-def test_texts_that_are_too_long_to_be_trained_on_are_not_left_out(folders, tmp_path):
-    data, _ = folders["pair"]
-    with pytest.raises(
-        LongSentenceError, match=r"example \d+ of those to train on has \d+ tokens.* allows\) 6; there are"
-    ):
-        train(data, tmp_path / "batch", "pair", "--max-tokens", 6)
-    encoder = save_albert(tmp_path / "albert", (*GOOD, *BAD, *PLAIN), max_position_embeddings=7)
-    with pytest.raises(LongSentenceError, match=r"of those to train on has \d+ tokens.* reads .* 6; there are"):
-        train(data, tmp_path / "encoder", "pair", "--encoder-name", encoder)
 
 
 @pytest.mark.parametrize("arch", ["transformer_classifier_tiny", "lstm_classifier_tiny"])

@@ -9,8 +9,7 @@ import torch
 
 from tests.scoring.runs import outcomes, score, scores, write_lines, write_outputs
 from tree_fairseq.scoring.__main__ import SCORERS, main
-from tree_fairseq.scoring.runs import SCORE_FILE, build_result, parameter_count
-from tree_fairseq.support.files import write_json
+from tree_fairseq.scoring.runs import parameter_count
 
 ROWS = ["good film\t1", "so bad\t0", "it is fine\t1", "no\t0", "a long one that is dreadful\t0"]
 PREDICTED = ["1", "0", "0", "0", "1"]
@@ -134,19 +133,6 @@ def test_the_result_collects_all_runs(classes):
 def test_an_unknown_primary_metric_is_refused(classes, caplog):
     assert classify(classes, "--primary", "meteor", "--result", classes / "result.json") == 1
     assert "the primary metric meteor was not measured" in caplog.text
-
-
-def test_the_result_has_metrics_as_numbers_at_the_top_level(tmp_path):
-    current = {"metrics": {"bleu": 1.5}, "primary": "bleu", "description": {"run": "x"}, "differences": []}
-    write_json(tmp_path / SCORE_FILE, current)
-    assert build_result(current, tmp_path) == {
-        "metric": "bleu",
-        "score": 1.5,
-        "bleu": 1.5,
-        "description": {"run": "x"},
-        "differences": [],
-        "runs": [{"run": "x", "metrics": {"bleu": 1.5}, "differences": []}],
-    }
 
 
 def test_tied_matrices_count_once():

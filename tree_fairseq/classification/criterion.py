@@ -20,7 +20,6 @@ from tree_fairseq.classification.classifier import ClassTask
 from tree_fairseq.classification.folder import IGNORE
 from tree_fairseq.errors import DataFolderError, InputError
 from tree_fairseq.support.options import option
-from tree_fairseq.support.python_versions import zip_equal
 
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
@@ -58,7 +57,8 @@ class TreeClassificationCriterion(FairseqCriterion):
         output = model(**sample["net_input"], **({"node_logits": True} if all_nodes else {}))
         logits, targets = output["logits"], sample["target"]
         if all_nodes:
-            logits = _all_logits(output)  # R M + R N x C
+            # (R, M, C) and (R, N, C) -> (R M + R N, C)
+            logits = torch.cat([output["node_logits"].flatten(0, 1), output["leaf_logits"].flatten(0, 1)])
             targets = torch.cat([sample["node_target"].flatten(), sample["leaf_target"].flatten()])
         logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
 
@@ -107,11 +107,6 @@ class TreeClassificationCriterion(FairseqCriterion):
 def _logged_figure(name: str, meters: dict) -> float:
     """A metric of all batches of a validation; a plain float, as checkpoints keep the best."""
     return round(float(class_figures(meters["_confusion"].sum)[name]), 2)
-
-
-def _all_logits(output: dict) -> torch.Tensor:
-    """The scores of all nodes and then of all leaves, ``[R M + R N, C]``."""
-    return torch.cat([output["node_logits"].flatten(0, 1), output["leaf_logits"].flatten(0, 1)])
 
 
 class PairsMeter(Meter):
@@ -206,13 +201,6 @@ def class_figures(counts: np.ndarray) -> dict[str, np.ndarray]:
         "matthews": 100 * covariance / np.sqrt(np.where(variances > 0, variances, np.inf)),
     }
     return {**figures, "f1": 100 * f1[..., 1]} if f1.shape[-1] == 2 else figures
-
-
-def confusion_line(counts: np.ndarray, names: Sequence[str]) -> str:
-    """Writes a confusion matrix in one line: each right class, and how often each class was predicted for it."""
-    return "; ".join(
-        f"{name}: {' '.join(f'{count:.0f}' for count in row)}" for name, row in zip_equal(names, counts.tolist())
-    )
 
 
 def pearson(predicted: Sequence[float], right: Sequence[float]) -> float:

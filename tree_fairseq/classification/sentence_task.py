@@ -22,7 +22,7 @@ from tree_fairseq.classification.examples import joined_sentences, placed
 from tree_fairseq.classification.folder import SENTENCE_TASK, ClassificationRecord, ExampleFiles, NumberDictionary
 from tree_fairseq.classification.task import INPUT, ClassificationConfig, ClassificationTask
 from tree_fairseq.data_bin.manifest import Manifest
-from tree_fairseq.errors import InputError, LongSentenceError
+from tree_fairseq.errors import InputError
 from tree_fairseq.support.options import option
 from tree_fairseq.tasks.pair_dataset import NewLines
 from tree_fairseq.tasks.tree_task import trees_read
@@ -84,20 +84,6 @@ class TreeSentenceClassificationTask(ClassificationTask):
             _refuse_text(files.lengths[index], limit, *files.place(index))
         is_train = split == self.cfg.train_subset
         return TextDataset(files.tokens, files.lengths, self.src_dict, files.targets, self.tgt_dict, is_train)
-
-    def filter_indices_by_size(self, indices, dataset, max_positions=None, ignore_invalid_inputs=False):
-        """Refuses examples longer than the model reads, or than a batch; fairseq leaves them out of training."""
-        too_long = [] if max_positions is None else indices[dataset.sizes[indices] > max_positions]
-        is_train = dataset is self.datasets.get(self.cfg.train_subset)
-        if len(too_long) and (is_train or not ignore_invalid_inputs):
-            first = int(min(too_long))
-            raise LongSentenceError(
-                f"example {first + 1} of {'those to train on' if is_train else 'a split'} has {dataset.size(first)} "
-                "tokens, the ends of sentences among them, and the model reads (and --max-tokens allows) "
-                f"{max_positions}; there are {len(too_long)} such examples",
-                hint="Preprocess without them, or cut them.",
-            )
-        return super().filter_indices_by_size(indices, dataset, max_positions, ignore_invalid_inputs)
 
     def differences(self, folder: Path, manifest: Manifest) -> list[str]:
         """Also compares the kinds of examples."""

@@ -20,7 +20,6 @@ from omegaconf import II
 from torch import Tensor
 
 from tree_fairseq.classification.classifier import ClassPredictor, ClassTask, TreeClassifier, class_probabilities
-from tree_fairseq.classification.criterion import confusion_line
 from tree_fairseq.classification.dataset import DocumentDataset, SentenceTreeReader, TextDataset, document_lengths
 from tree_fairseq.classification.examples import LineTrees
 from tree_fairseq.classification.folder import (
@@ -188,12 +187,6 @@ class ClassificationTask(ClassTask, TreeTask):
     def facts_of(self, hypotheses: list[dict]) -> dict[str, Any]:
         """Returns the probabilities of all classes, the most probable first."""
         return {} if self.regression else {"probabilities": class_probabilities(hypotheses, self.tgt_dict)}
-
-    def post_validate(self, model, stats, agg) -> None:
-        """Logs the confusion matrix of a validation in training, on a line of its own before that of the metrics."""
-        if "_confusion" in agg:
-            matrix = confusion_line(agg["_confusion"].sum, self.classes)
-            logger.info("confusion matrix of the validation, a row of predictions for each class: %s", matrix)
 
     def build_criterion(self, cfg, **options):
         """Builds the loss. Raises InputError for losses of tokens, which would take the second class for padding."""
