@@ -63,7 +63,7 @@ def test_logs_have_nothing_that_a_user_must_learn_to_ignore(corpus, tmp_path):
         assert ".building" not in done.stdout, done.stdout
         found = re.search("Warning|DEBUG|can_reuse_epoch_itr|rebuild_batches|total_num_itrs", done.stdout)
         assert found is None, done.stdout
-    assert f"{text}.en: " in logs["fairseq-preprocess"] and f"trainpref='{text}'" in logs["fairseq-preprocess"]
+    assert "[en] train.en: " in logs["fairseq-preprocess"] and f"trainpref='{text}'" in logs["fairseq-preprocess"]
     assert "averaged checkpoint1.pt, checkpoint_last.pt into " in logs["tree-fairseq"]
 
 

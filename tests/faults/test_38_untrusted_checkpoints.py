@@ -55,7 +55,7 @@ def _average(good: Training, path: Path, output: Path) -> object:
 
 
 def _release(good: Training, path: Path, output: Path) -> object:
-    return release.main([str(good.data), "--path", str(path), "--output", str(output / "out"), "--checkpoint"])
+    return release.main([str(good.data), "--path", str(path), "--output", str(output / "out")])
 
 
 def _induce(good: Training, path: Path, _: Path) -> object:
@@ -79,7 +79,7 @@ def _hub(good: Training, path: Path, _: Path) -> object:
 
 
 def _replay(good: Training, path: Path, output: Path) -> object:
-    return replay.main([str(crash_file(good.data, output)), "--checkpoint", str(path), "--cpu"])
+    return replay.main([str(crash_file(good.data, output)), "--checkpoint", str(path)])
 
 
 COMMANDS_WITH_CHECKPOINTS: dict[str, Command] = {

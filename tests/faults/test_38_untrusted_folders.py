@@ -161,7 +161,7 @@ COMMANDS_WITH_FOLDERS: dict[str, Command] = {
     "annotate": _annotate,
     "export": lambda good, folder, output: export.main([str(folder), "--split", "test", "--output", str(output / "t")]),
     "replay": lambda good, folder, output: replay.main(
-        [str(crash_file(folder, output)), "--checkpoint", str(good.best), "--cpu"]
+        [str(crash_file(folder, output)), "--checkpoint", str(good.best)]
     ),
     "release": lambda good, folder, output: release.main(
         [str(folder), *_path(good)[:2], "--output", str(output / "out")]

@@ -292,15 +292,6 @@ def as_text() -> Iterator[str]:
         yield ""
 
 
-def as_markdown() -> Iterator[str]:
-    """The lines of the table, for the documentation."""
-    yield "| function | fault | versions | remove when | test |"
-    yield "|---|---|---|---|---|"
-    for repair in REPAIRS:
-        target, test = repair.target.replace("fairseq.", "", 1), repair.test.removeprefix("tests/")
-        yield f"| `{target}` | {repair.wrong} | {repair.versions} | {repair.remove_when} | `{test}` |"
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs ``tree-fairseq repairs``; returns the exit status."""
     parser = argparse.ArgumentParser(prog="tree-fairseq repairs", description="Lists what the package repairs.")
