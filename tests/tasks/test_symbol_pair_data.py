@@ -9,14 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import symbol_trees
+from tests.tree_positional.symbol_batches import ENCODINGS
 from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary, build_symbol_dictionary
 from tree_fairseq.errors import SymbolTreeError
 from tree_fairseq.tasks.pair_dataset import SymbolPairDataset, collate_symbol_trees
 from tree_fairseq.trees.notations import notation_named
-from tree_fairseq.trees.symbols import NULL, SymbolEncoding, unknown_symbol
+from tree_fairseq.trees.symbols import NULL, unknown_symbol
 from tree_fairseq.trees.tree import Tree
-
-ENCODINGS = [SymbolEncoding(traversal, form) for traversal in ("dfs", "bfs") for form in ("lcrs", "none")]
 
 
 def dictionary_of(forest, encoding):

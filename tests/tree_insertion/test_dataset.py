@@ -1,4 +1,4 @@
-"""Draws of partial trees, the same in a resumed run and in workers; and target distributions of slots, one by one."""
+"""Partial trees of trajectories, against walking; their draws, in a resumed run and in workers; distributions."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.strategies import symbol_trees
+from tests.tree_insertion.allowed_sets import allowed_sets, trajectory
 from tests.tree_insertion.partial_trees import slot_mask
 from tests.tree_insertion.slot_batches import tree_slots
 from tests.tree_insertion.test_dictionary import dictionary_of, ids_of, parents_of
-from tests.tree_insertion.test_trajectories import some_state
 from tree_fairseq.support.processes import ProcessPool
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.tree_insertion.dataset import (
@@ -28,10 +28,45 @@ from tree_fairseq.tree_insertion.dataset import (
     collate_partial_trees,
     spread,
 )
-from tree_fairseq.tree_insertion.oracles import PartialTree
+from tree_fairseq.tree_insertion.oracles import CentralityOracle, ExactOracle, PartialTree
 from tree_fairseq.tree_insertion.store import EncodedTree, InsertionStore, TrajectorySampler, write_stores
-from tree_fairseq.tree_insertion.target import KINDS
+from tree_fairseq.tree_insertion.target import KINDS, TargetTree
 from tree_fairseq.trees.notations import notation_named
+
+LABELS = np.arange(10, 20)
+ORACLES = {"centrality": CentralityOracle, "exact": ExactOracle}
+
+
+def some_state(tree, oracle: str, chooser: np.random.Generator) -> tuple[TargetTree, np.ndarray, PartialTree, int]:
+    """A target, the ids of its labels, and a state on the path to it."""
+    target = TargetTree.of(tree)
+    labels = np.array([9, *chooser.choice(LABELS, len(target) - 1)])
+    path = trajectory(ORACLES[oracle](target), chooser)
+    step = int(chooser.integers(path.length + 1))
+    return target, labels, path.partial_tree(labels, np.array(target.parents, np.int32), step), step
+
+
+@given(symbol_trees(max_leaves=16), st.sampled_from(sorted(ORACLES)), st.integers(0, 99))
+@settings(max_examples=80)
+def test_states_are_the_partial_trees_of_the_trajectory(tree, oracle, seed):
+    target = TargetTree.of(tree)
+    chooser = np.random.default_rng(seed)
+    labels = np.array([9, *chooser.choice(LABELS, len(target) - 1)])
+    path = trajectory(ORACLES[oracle](target), chooser)
+    for step in range(path.length + 1):
+        state = path.partial_tree(labels, np.array(target.parents, np.int32), step)
+        expected = allowed_sets(target, path.steps <= step)
+        assert (
+            state.labels.tolist() == labels[expected.nodes].tolist()
+            and state.parents.tolist() == expected.parents.tolist()
+        )
+        assert state.slots.tolist() == expected.slots.tolist()
+        assert state.insertions.tolist() == labels[expected.candidates].tolist()
+        assert all(
+            values.dtype == np.int64
+            for values in (state.labels, state.parents, state.slots, state.insertions, state.ranks)
+        )
+
 
 LINES = ("( f ( g a b ) c )", "( g a )", "x", "( f ( f ( g a b c ) d ) ( g a b ) x )")
 TREES = [notation_named("bracket").read(line) for line in LINES]

@@ -1,4 +1,4 @@
-"""The insertion-based tree decoder: invariances, inputs that it reads, and comparison with fairseq's decoder."""
+"""The insertion-based tree decoder: invariances, inputs that it reads, fairseq's decoder as its twin; its flags."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from dataclasses import replace
 import pytest
 import torch
 from fairseq import utils
+from fairseq.models import ARCH_CONFIG_REGISTRY
 from fairseq.models.transformer import TransformerDecoderBase
 from torch.nn import functional
 
-from tests.tree_insertion.insertion_pairs import Examples, build_insertion
+from tests.nn.tiny import arguments, build, tiny_task
+from tests.tree_insertion.insertion_pairs import TINY, Examples, build_insertion, insertion_task
 from tests.tree_insertion.partial_trees import PAD
+from tree_fairseq.errors import InputError, MissingTreesError
 from tree_fairseq.nn.shared_memory import STATES, MemoryDecoder
 from tree_fairseq.tree_insertion.target import KINDS
 from tree_fairseq.tree_insertion.tree_shapes import CLOSING, OPENING, read_partial_trees
@@ -200,3 +203,67 @@ def test_with_absolute_positions_it_is_fairseqs_decoder_over_brackets(variant, m
         of_nodes = torch.zeros(*is_node.shape, states.size(2), dtype=states.dtype)
         of_nodes[is_node] = states.flatten(0, 1)[places]
         torch.testing.assert_close(model(**inputs)["logits"], logits_of(model, of_nodes, inputs))
+
+
+SIZES = {  # layers, width, feed-forward, heads: section 4 of the paper
+    "tree_insertion_transformer": (6, 512, 2048, 8),
+    "tree_insertion_transformer_overnight": (6, 768, 3072, 12),
+    TINY: (2, 64, 128, 4),
+}
+
+
+@pytest.mark.parametrize("arch", SIZES)
+def test_architectures_have_their_sizes(arch):
+    args = arguments(arch)
+    for side in ("encoder", "decoder"):
+        names = ("layers", "embed_dim", "ffn_embed_dim", "attention_heads")
+        assert tuple(getattr(args, f"{side}_{name}") for name in names) == SIZES[arch]
+        assert getattr(args, f"{side}_normalize_before")
+
+
+def test_the_architectures_are_those_of_the_table():
+    assert {name for name in ARCH_CONFIG_REGISTRY if name.startswith("tree_insertion")} == set(SIZES)
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("--decoder-embed-dim", "32", "--decoder-attention-heads", "2"),
+        ("--decoder-embed-dim", "32", "--decoder-output-dim", "24"),
+        ("--share-decoder-input-output-embed", "--layernorm-embedding"),
+        ("--decoder-embed-dim", "32", "--absolute-positions", "--no-decoder-final-norm"),
+        ("--dropout", "0.3", "--attention-dropout", "0.2", "--activation-dropout", "0.2"),
+    ],
+)
+def test_flags_of_fairseqs_transformer(flags):
+    model = build_insertion(*flags).train()
+    output = model(**EXAMPLES.net_input())
+    assert output["logits"].isfinite().all() and output["logits"].size(1) == 14
+    output["logits"].sum().backward()
+
+
+@pytest.mark.parametrize(
+    "flags, message",
+    [
+        (("--checkpoint-activations",), "--checkpoint-activations does not work"),
+        (("--decoder-layerdrop", "0.1"), "--decoder-layerdrop does not work"),
+        (("--insertion-encoder", "pretrained"), "Give it: --encoder-path"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(flags, message):
+    with pytest.raises(InputError, match=message):
+        build_insertion(*flags)
+
+
+def test_a_task_with_other_targets_is_refused():
+    with pytest.raises(MissingTreesError, match="use --task tree_insertion"):
+        build(tiny_task(), arch=TINY)
+
+
+def test_an_encoder_of_trees_needs_them():
+    task = insertion_task()
+    assert build(task, "--insertion-encoder", "tree", arch=TINY).tree_inputs == ("source_spans",)
+    assert build(task, arch=TINY).tree_inputs == ()
+    del task.source_side
+    with pytest.raises(MissingTreesError, match="preprocess with --tree-parser"):
+        build(task, "--insertion-encoder", "tree", arch=TINY)

@@ -48,16 +48,6 @@ def columns_of(
     return {"parents": parents, "branches": branches}, is_node
 
 
-def symbol_trees(max_children: int = 4, max_leaves: int = 8) -> st.SearchStrategy[Tree]:
-    """Trees of a few labels."""
-    labels = st.sampled_from("abc")
-    return st.recursive(
-        st.builds(Tree, labels),
-        lambda below: st.builds(Tree, labels, st.lists(below, min_size=1, max_size=max_children)),
-        max_leaves=max_leaves,
-    )
-
-
 @dataclass(frozen=True)
 class SymbolBatch:
     """Trees as sequences of ids.

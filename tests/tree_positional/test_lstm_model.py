@@ -14,7 +14,8 @@ from torch.nn import functional
 
 from tests.nn.direct_tree_lstm import direct_attention, direct_child, direct_tree_lstm
 from tests.nn.tiny import PAD, arguments
-from tests.tree_positional.symbol_batches import ENCODINGS, EOS, SymbolBatch, symbol_trees
+from tests.strategies import symbol_trees
+from tests.tree_positional.symbol_batches import ENCODINGS, EOS, SymbolBatch
 from tests.tree_positional.symbol_pairs import Pairs, task_side
 from tree_fairseq.errors import InputError, MissingTreesError
 from tree_fairseq.support.python_versions import zip_equal
