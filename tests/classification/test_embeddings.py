@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from tests.classification.documents import ARCHITECTURES, build_classifier, class_task
-from tree_fairseq.errors import InputError
 
 
 @pytest.fixture
@@ -36,23 +35,3 @@ def test_vectors_of_another_width_are_refused(vectors):
     path = vectors("1 7", f"s1 {vector(0.5, 7)}")
     with pytest.raises(RuntimeError, match="size"):
         build_classifier(ARCHITECTURES[0], "--encoder-embed-path", path)
-
-
-@pytest.mark.parametrize(
-    "lines, message",
-    [
-        ([], "no word vectors can be read"),
-        ([f"s1 {vector(0.5)}"], "the first line is a vector"),
-        (["1 8", "s1 one two"], "no word vectors can be read"),
-    ],
-)
-def test_files_without_vectors_are_refused(vectors, lines, message):
-    path = vectors(*lines)
-    with pytest.raises(InputError, match=message) as raised:
-        build_classifier(ARCHITECTURES[1], "--encoder-embed-path", path)
-    assert path in str(raised.value)
-
-
-def test_a_missing_file_is_refused(tmp_path):
-    with pytest.raises(InputError, match="no word vectors can be read"):
-        build_classifier(ARCHITECTURES[1], "--encoder-embed-path", str(tmp_path / "none"))

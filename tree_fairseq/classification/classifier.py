@@ -2,14 +2,12 @@
 
 import copy
 import math
-import os
 from argparse import ArgumentParser
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, make_dataclass
 from typing import NamedTuple, Optional, Union
 
 import torch
-from fairseq import utils
 from fairseq.data import Dictionary
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.dataclass.utils import gen_parser_from_dataclass
@@ -71,6 +69,16 @@ class TreeReadoutConfig(ClassifierConfig):
     )
 
 
+@dataclass
+class RecurrentConfig(ClassifierConfig):
+    """Options of LSTMs along the text and in trees."""
+
+    encoder_embed_dim: int = option(512, "width of the vectors of words and labels")
+    encoder_embed_path: Optional[str] = option(None, "path to pre-trained vectors of words")
+    encoder_hidden_size: int = option(512, "width of the states, of each direction or of nodes")
+    dropout: float = option(0.1, "dropout of the vectors of words and labels, and between layers")
+
+
 _SIZES = "embed_path embed_dim ffn_embed_dim layers attention_heads normalize_before learned_pos layerdrop".split()
 _OPTIONS = (
     "activation_fn dropout attention_dropout activation_dropout no_token_positional_embeddings no_scale_embedding "
@@ -96,28 +104,7 @@ def build_word_embeddings(cfg, dictionary: Dictionary) -> nn.Embedding:
 
     Those of the file ``encoder_embed_path`` replace random ones.
     """
-    embeddings = TransformerModelBase.build_embedding(cfg, dictionary, cfg.encoder_embed_dim)
-    if cfg.encoder_embed_path:
-        vectors = _read_vectors(cfg.encoder_embed_path)
-        utils.print_embed_overlap(vectors, dictionary)
-        utils.load_embedding(vectors, dictionary, embeddings)
-    return embeddings
-
-
-def _read_vectors(path: Union[str, os.PathLike]) -> dict[str, Tensor]:
-    """The vectors of a file by their words."""
-    try:
-        with open(path, encoding="utf-8") as lines:
-            first = next(lines).split()
-        vectors = utils.parse_embedding(path)
-    except (StopIteration, OSError, ValueError) as error:
-        raise InputError(
-            f"no word vectors can be read ({error!r})", path, hint="Check --encoder-embed-path."
-        ) from error
-    if len(first) > 2:  # fairseq takes the first line for two numbers, and would lose a vector
-        hint = "Put a line before it with the number of vectors and that of the numbers in each."
-        raise InputError("the first line is a vector", path, 1, hint=hint)
-    return vectors
+    return TransformerModelBase.build_embedding(cfg, dictionary, cfg.encoder_embed_dim, cfg.encoder_embed_path)
 
 
 class Classifier(FairseqEncoderModel):

@@ -26,7 +26,6 @@ from tree_fairseq.errors import InputError
 from tree_fairseq.support.options import option
 from tree_fairseq.tasks.pair_dataset import NewLines
 from tree_fairseq.tasks.tree_task import trees_read
-from tree_fairseq.trees.tree import Forest
 
 logger = logging.getLogger(__name__)
 
@@ -102,10 +101,6 @@ class TreeSentenceClassificationTask(ClassificationTask):
             if len(words[-1]) >= limit:
                 _refuse_text(len(words[-1]) + 1, limit, INPUT, number)
         return NewLines([self.encode_words(own, append_eos=True) for own in words], words=words)
-
-    def source_forests(self, lines, encode_fn) -> list[Forest]:
-        """Returns an empty forest for each line, as no trees are read."""
-        return [() for _ in lines]
 
     def new_dataset(self, lines) -> TextDataset:
         """Makes a data set without trees."""

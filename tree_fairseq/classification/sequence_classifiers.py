@@ -3,14 +3,18 @@
 import contextlib
 from dataclasses import dataclass
 from functools import partial
-from typing import Optional
 
 import torch
 from fairseq.models import register_model, register_model_architecture
 from fairseq.models.lstm import LSTMEncoder
 from torch import Tensor
 
-from tree_fairseq.classification.classifier import TRANSFORMER_SIZES, ClassifierConfig, SequenceClassifier
+from tree_fairseq.classification.classifier import (
+    TRANSFORMER_SIZES,
+    ClassifierConfig,
+    RecurrentConfig,
+    SequenceClassifier,
+)
 from tree_fairseq.nn.distance_bias import DistanceBiasConfig, DistanceBiasedEncoder
 from tree_fairseq.nn.extended_transformer import register_architectures, set_defaults
 from tree_fairseq.nn.tensors import has_fast_bfloat16, without_autocast
@@ -45,14 +49,10 @@ class TransformerClassifier(SequenceClassifier):
 
 
 @dataclass
-class LSTMClassifierConfig(ClassifierConfig):
+class LSTMClassifierConfig(RecurrentConfig):
     """All options of the LSTM."""
 
-    encoder_embed_dim: int = option(512, "width of the vectors of words")
-    encoder_embed_path: Optional[str] = option(None, "path to pre-trained vectors of words")
-    encoder_hidden_size: int = option(512, "width of the states of each direction")
     encoder_layers: int = option(1, "number of layers")
-    dropout: float = option(0.1, "dropout of the vectors of words, and between layers")
 
 
 @register_model("lstm_classifier", dataclass=LSTMClassifierConfig)

@@ -145,8 +145,8 @@ class ClassificationTask(ClassTask, TreeTask):
         raise NotImplementedError
 
     def source_forests(self, lines: list[str], encode_fn: Callable[[str], str]) -> list[Forest]:
-        """Returns the trees of each line, as they are read."""
-        raise NotImplementedError
+        """Returns the trees of each line, as they are read; a line without trees has an empty forest."""
+        return [() for _ in lines]
 
     def get_interactive_tokens_and_lengths(self, lines, encode_fn):
         """Returns token tensors of the next lines of the interactive command, and their lengths."""

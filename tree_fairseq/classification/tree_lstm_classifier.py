@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Optional
+from typing import Any
 
 import torch
 from fairseq.data import Dictionary
@@ -12,11 +12,16 @@ from fairseq.modules import FairseqDropout
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tree_fairseq.classification.classifier import DocumentStates, TreeClassifier, TreeReadoutConfig, pool_roots
+from tree_fairseq.classification.classifier import (
+    DocumentStates,
+    RecurrentConfig,
+    TreeClassifier,
+    TreeReadoutConfig,
+    pool_roots,
+)
 from tree_fairseq.nn.extended_transformer import set_defaults
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.nn.tree_lstm import MAX_POSITIONS, TreeLSTM
-from tree_fairseq.support.options import option
 
 
 @dataclass(frozen=True)
@@ -143,13 +148,8 @@ class TreeLSTMEncoder(FairseqEncoder):
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
 @dataclass
-class TreeLSTMClassifierConfig(TreeReadoutConfig):
+class TreeLSTMClassifierConfig(RecurrentConfig, TreeReadoutConfig):
     """All options of the model."""
-
-    encoder_embed_dim: int = option(512, "width of the vectors of words and labels")
-    encoder_embed_path: Optional[str] = option(None, "path to pre-trained vectors of words")
-    encoder_hidden_size: int = option(512, "width of the states of leaves and nodes")
-    dropout: float = option(0.1, "dropout of the vectors of words and labels")
 
 
 @register_model("tree_lstm_classifier", dataclass=TreeLSTMClassifierConfig)

@@ -106,12 +106,8 @@ class SentenceReader:
         if not line:
             return Sentence(number, "", error="the line is blank")
         try:
-            if self.classifies:
-                read = self.task.read_lines([line], self._encode)
-                dataset: Any = self.task.new_dataset(read)
-            else:
-                read, lengths = self.task.get_interactive_tokens_and_lengths([line], self._encode)
-                dataset = self.task.build_dataset_for_inference(read, lengths)
+            read, lengths = self.task.get_interactive_tokens_and_lengths([line], self._encode)
+            dataset = self.task.build_dataset_for_inference(read, lengths)
             item = dataset[0]
             tokens, forest = self._tokens(item["source"].tolist()), self._new_forest(line)
             source = line
