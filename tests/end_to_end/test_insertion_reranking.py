@@ -8,7 +8,6 @@ import pytest
 import torch
 from torch.nn import functional
 
-from tests.end_to_end.commands import hypotheses
 from tests.end_to_end.insertion import BRACKET, TASK, System, generate, steps_and_marks, system_of, train
 from tests.end_to_end.roads import take_all
 from tests.tree_insertion.test_task import batches, task_of
@@ -36,10 +35,6 @@ def ranked(output: str) -> dict[int, list[tuple[str, float]]]:
     for number, score, text in re.findall(r"^H-(\d+)\t(\S+)\t(.*)$", output, re.MULTILINE):
         found.setdefault(int(number), []).append((text, float(score)))
     return found
-
-
-def test_one_sample_is_the_old_search(system):
-    assert hypotheses(generate(system, "--insertion-samples", 1)) == hypotheses(generate(system))
 
 
 @pytest.mark.parametrize("is_reranked", [False, True])
@@ -94,10 +89,8 @@ def test_references_are_scored_as_training_reads_them(system, scorer):
         torch.testing.assert_close(found.float(), -losses.sum(1), atol=1e-4, rtol=1e-5)
 
 
-def test_steps_are_those_of_the_longest_trajectory(system):
-    plain, sampled = (steps_and_marks(output) for output in (generate(system), generate(system, *SAMPLES)))
-    assert all(sampled[number][0] >= steps for number, (steps, _) in plain.items())
-    assert {number: steps for number, (steps, _) in sampled.items()} != {n: steps for n, (steps, _) in plain.items()}
+def test_trajectories_may_end_with_the_best_one(system):
+    plain = steps_and_marks(generate(system))
     found = steps_and_marks(generate(system, *SAMPLES, "--insertion-extra-steps", 0))
     assert all(steps == plain[number][0] for number, (steps, marks) in found.items() if not marks)
 

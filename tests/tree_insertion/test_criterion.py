@@ -57,16 +57,6 @@ def test_it_is_the_divergence_of_the_equation(seed, kind):
     torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-12)
 
 
-def test_it_is_zero_for_a_model_that_predicts_the_target():
-    sample, slot = random_batch(5)
-    target = sample["slot_target"]
-    logits = torch.full((len(slot), len(DICTIONARY)), -1e4)
-    logits[torch.searchsorted(slot, target["slot"]), target["label"]] = target["probability"].log()
-    divergence, right = slot_divergence(slot, logits, target)
-    assert divergence.sum().item() == pytest.approx(0, abs=1e-5)
-    assert right.sum() == len(slot)
-
-
 def test_any_of_the_best_labels_is_right():
     slot = torch.tensor([3, 8, 9])
     target = {

@@ -338,14 +338,6 @@ def test_every_slot_has_its_distribution(drawn, distribution):
     assert not found
 
 
-def test_equal_labels_of_a_slot_are_one():
-    state = PartialTree(np.array([4]), np.array([-1]), np.zeros(3, np.int64), np.array([7, 8, 7]), np.arange(3))
-    target = tree_slots([state], batch_of([state])[0], TargetDistribution("rank", 1.0))
-    total = 1 + math.exp(-1) + math.exp(-2)
-    assert target["label"].tolist() == [7, 8]
-    assert target["probability"].tolist() == pytest.approx([(1 + math.exp(-2)) / total, math.exp(-1) / total])
-
-
 def test_a_share_that_vanishes_is_left_out():
     state = PartialTree(np.array([4]), np.array([-1]), np.zeros(2, np.int64), np.array([7, 8]), np.array([0, 50]))
     target = tree_slots([state], batch_of([state])[0], TargetDistribution("rank", 0.1))

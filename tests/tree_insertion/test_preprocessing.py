@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from fairseq.data import Dictionary
-from fairseq_cli import preprocess as stock_preprocess
 
 from tests.end_to_end.commands import run
 from tests.end_to_end.tiny_programs import write_corpus
@@ -175,30 +174,6 @@ def test_raw_text(corpus, folder, tmp_path):
     assert exported(data, "test", tmp_path / "test") == lines_of(corpus, "test")
     name = "test.nl-lf.lf.insertion.bin"
     assert (data / name).read_bytes() == (folder / name).read_bytes()
-
-
-def test_a_stopped_command_is_taken_up(corpus, folder, tmp_path, monkeypatch):
-    stock = stock_preprocess.main.__wrapped__
-
-    def fails(args):
-        raise RuntimeError("stopped")
-
-    arguments = ["--task", "tree_insertion", "-s", "nl", "-t", "lf", "--destdir", str(tmp_path / "bin")]
-    arguments += [text for split in SPLITS for text in (f"--{split}pref", str(corpus / split))]
-    from fairseq import options
-
-    from tree_fairseq.tree_insertion.preprocessing import preprocess_insertion
-
-    for main in (fails, stock):
-        args = options.get_preprocessing_parser().parse_args(arguments)
-        if main is fails:
-            with pytest.raises(RuntimeError, match="stopped"):
-                preprocess_insertion(args, main)
-            assert not (tmp_path / "bin").exists()
-        else:
-            preprocess_insertion(args, main)
-    assert contents(tmp_path / "bin") == contents(folder)
-    assert not (tmp_path / "bin.building").exists()
 
 
 def test_a_disk_without_room_is_noticed_before_trajectories_are_drawn(corpus, folder, tmp_path, monkeypatch):

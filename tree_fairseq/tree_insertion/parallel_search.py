@@ -14,7 +14,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -27,8 +27,6 @@ from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
 logger = logging.getLogger(__name__)
 
 _FLOOR = -1e4  # the smallest log-probability of inserting nothing, which keeps scores finite
-
-Outputs = TypeVar("Outputs", bound="PartialOutputs")
 
 
 @dataclass(frozen=True)
@@ -65,7 +63,7 @@ class PartialOutputs:
         """Returns the outputs as models read them."""
         raise NotImplementedError
 
-    def select(self: Outputs, rows: np.ndarray) -> Outputs:
+    def select(self, rows: np.ndarray) -> PartialOutputs:
         """Keeps some rows, ``[R']`` int64, ascending."""
         raise NotImplementedError
 
