@@ -73,6 +73,12 @@ def programs() -> Path:
     return folder
 
 
+def environment(**variables: str) -> dict[str, str]:
+    """The variables of a shell in which programs are those of this interpreter, by way of the server; no GPU."""
+    path = os.pathsep.join([str(programs()), str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    return {**os.environ, "PATH": path, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", **variables}
+
+
 def _stop(server: subprocess.Popen, folder: Path) -> None:
     server.kill()
     server.wait()

@@ -6,22 +6,30 @@ import json
 import math
 import random
 
+import numpy as np
 import pytest
 import torch
 
 from tests.benchmarks import gathered_chart, records
 from tests.benchmarks.__main__ import BENCHMARKS, main
 from tests.benchmarks.accumulation import descendants_first
-from tests.benchmarks.classification_models import Task
+from tests.benchmarks.classification_models import Task, build
 from tests.benchmarks.direct_positions import DirectPositions
 from tests.benchmarks.direct_tensor import DirectAccumulation
 from tests.benchmarks.documents import Steps
 from tests.benchmarks.figures import Figure, byte_ratio, markdown, time_ratio
+from tests.benchmarks.insertion_corpus import write_domain
 from tests.benchmarks.measuring import Timing, peak_bytes, side_by_side
+from tests.benchmarks.naive_insertion import grow
 from tests.benchmarks.random_trees import bracketed, depths, random_spans, random_tree
 from tests.benchmarks.reporting import Report
 from tests.benchmarks.tree_positions import random_places
-from tree_fairseq.nn.tree_batch import TreeBatch, collate_trees
+from tests.tree_insertion.insertion_pairs import Examples, build_insertion
+from tests.tree_insertion.test_search import LABELS, Reluctant
+from tree_fairseq.classification.dataset import SentenceTree, collate_sentences
+from tree_fairseq.nn.tree_batch import NodeArrays, TreeBatch, collate_trees
+from tree_fairseq.tree_insertion.parallel_search import InsertionLimits
+from tree_fairseq.tree_insertion.search import InsertionGenerator
 from tree_fairseq.tree_positional.positions import TreePositions, TreePositionsConfig, branch_paths
 from tree_fairseq.tree_transformer.accumulation import AccumulationConfig, HierarchicalAccumulation
 from tree_fairseq.tree_transformer.tree_structure import TreeStructure
@@ -145,6 +153,75 @@ def test_the_gathered_chart_equals_the_chart(project_once):
     cells = chart.cells(torch.zeros(2, 6, dtype=torch.bool))
     gathered = gathered_chart.encode(states, chart.composition(), chart.query[0], 4, project_once)  # B x C / B x D
     torch.testing.assert_close(gathered.transpose(0, 1), chart(states, cells))
+
+
+NO_NODES = NodeArrays(*(np.empty(0, np.int32) for _ in range(4)))
+
+
+@pytest.mark.parametrize("document_root", ["first", "mean"])
+def test_the_recursive_tree_lstm_equals_the_one_batched_by_height(document_root):
+    torch.manual_seed(0)
+    generator, lengths = random.Random(0), (7, 1, 4, 2)
+    rows = [SentenceTree(0, n, random_tree(generator, n, n // 2, 20) if n > 1 else NO_NODES) for n in lengths]
+    documents = [(torch.randint(4, 30, (n,)), [row]) for n, row in zip(lengths, rows)]
+    trees = collate_sentences(documents, 1, 1)
+    trees.update(document=torch.tensor([0, 0, 0, 1]), num_documents=2)
+    task = Task(words=30)
+    task.cfg.document_root = document_root
+    models = {name: build(name, task).double().eval() for name in ("tree_lstm", "recursive")}
+    outputs = {name: model.encoder(trees) for name, model in models.items()}
+    for mine, theirs in zip(outputs["recursive"], outputs["tree_lstm"]):
+        torch.testing.assert_close(mine, theirs)
+    gradients = []
+    for name, model in models.items():
+        sum(probe_of(states) for states in outputs[name]).backward()
+        gradients.append([parameter.grad for parameter in model.encoder.parameters()])
+    for mine, theirs in zip(*gradients):
+        torch.testing.assert_close(mine, theirs)
+
+
+def probe_of(states: torch.Tensor) -> torch.Tensor:
+    """Sums numbers with a different weight for each."""
+    return (states * torch.linspace(-1, 1, states.numel(), dtype=states.dtype).view_as(states)).sum()
+
+
+@pytest.mark.parametrize("name", ["stock", "tree", "tree_lstm"])
+def test_compared_classifiers_have_the_same_size(name):
+    model = build(name, Task())
+    sizes = {
+        weight.size(1)
+        for part, weight in model.state_dict().items()
+        if "embed_tokens" in part or "readout.linear.weight" in part
+    }
+    assert sizes == {64}
+    assert len(getattr(model.encoder, "layers", [None] * 2)) == 2
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [InsertionLimits(), InsertionLimits(steps=3), InsertionLimits(nodes=9)],
+    ids=["no limit", "steps", "nodes"],
+)
+@pytest.mark.parametrize("seed", range(3))
+def test_decoding_one_sentence_at_a_time_gives_the_same_trees(limits, seed):
+    model = Reluctant(build_insertion(seed=seed).double())
+    net_input = Examples(*[1] * 12, seed=seed).net_input()
+    found = [
+        hypothesis
+        for (hypothesis,) in InsertionGenerator([model], LABELS, limits).generate([model], {"net_input": net_input})
+    ]
+    expected = grow(model, net_input, LABELS, limits.steps, limits.nodes)
+    assert [(each["labels"].tolist(), each["parents"].tolist(), each["steps"]) for each in found] == expected
+    assert max(tree.steps for tree in expected) > 1
+    if limits == InsertionLimits():  # within limits all sentences may finish together
+        assert len({tree.steps for tree in expected}) > 1
+
+
+def test_a_folder_without_the_domain_gets_made_up_forms_of_its_size(tmp_path):
+    assert "made-up" in write_domain(tmp_path / "text", tmp_path)
+    sizes = {path.name: len(path.read_text().splitlines()) for path in (tmp_path / "text").iterdir()}
+    wanted = {"train": 512, "valid": 128, "test": 161}
+    assert sizes == {f"{split}.{language}": size for split, size in wanted.items() for language in ("nl", "lf")}
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 from itertools import islice
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from preprocess.english_german.__main__ import pairs
-from tests.fork_server import programs
+from tests.fork_server import environment
 from tree_fairseq.commands.check import check_folder
 from tree_fairseq.data_bin.manifest import Manifest
 
@@ -38,9 +37,8 @@ def folder(tmp_path_factory):
 
 
 def run(folder, script):
-    environment = {**os.environ, "PATH": os.pathsep.join([str(programs()), os.environ["PATH"]])}
     command = ["bash", "-euc", script.replace("$(tree-fairseq path)", str(ROOT / "tree_fairseq"))]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
     return done.stdout + done.stderr
 

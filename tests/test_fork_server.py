@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 
 import pytest
 
-from tests.fork_server import programs
+from tests.fork_server import environment, programs
 
 
 def command(*words: str, **options) -> subprocess.CompletedProcess:
-    environment = {**os.environ, "PATH": os.pathsep.join([str(programs()), os.environ["PATH"]]), "MARK": "set"}
-    return subprocess.run(words, env=environment, capture_output=True, text=True, timeout=120, **options)
+    return subprocess.run(words, env=environment(MARK="set"), capture_output=True, text=True, timeout=120, **options)
 
 
 def test_streams_folder_environment_and_exit_status_are_passed_on(tmp_path):

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
-import sys
 import xml.etree.ElementTree
 from itertools import islice
 from pathlib import Path
@@ -14,21 +12,15 @@ from pathlib import Path
 import pytest
 
 from preprocess.english_german.__main__ import pairs
-from tests.fork_server import programs
+from tests.fork_server import environment
 
 ROOT = Path(__file__).resolve().parents[1]
 BUNDLED = ROOT / "examples/quickstart/stanza-en"
 
 
 def quickstart(*arguments: str, succeeds: bool = True) -> str:
-    environment = {
-        **os.environ,
-        "PATH": os.pathsep.join([str(programs()), str(Path(sys.executable).parent), os.environ["PATH"]]),
-        "CUDA_VISIBLE_DEVICES": "",
-    }
-    done = subprocess.run(
-        [ROOT / "examples/quickstart/run.sh", *arguments], env=environment, capture_output=True, text=True, timeout=900
-    )
+    command = [ROOT / "examples/quickstart/run.sh", *arguments]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=900)
     assert (done.returncode == 0) == succeeds, done.stdout[-3000:] + done.stderr[-3000:]
     assert "DEBUG" not in done.stdout + done.stderr and ".building/" not in done.stdout
     return done.stdout + done.stderr

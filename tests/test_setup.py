@@ -43,28 +43,15 @@ def house(tmp_path):
     environment = {**clean, "CALLS": str(tmp_path / "calls"), "FAIL": str(tmp_path / "fail")}
 
     def make(*arguments: str, version: str = "3.11") -> subprocess.CompletedProcess:
-        return subprocess.run(
-            ["make", f"PYTHON={python}", *arguments],
-            cwd=tmp_path,
-            env={**environment, "VERSION": version},
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
+        command, env = ["make", f"PYTHON={python}", *arguments], {**environment, "VERSION": version}
+        return subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60)
 
     def calls() -> list[str]:
         path = tmp_path / "calls"
-        lines = (
-            [
-                line
-                for line in path.read_text().splitlines()
-                if "constraints:" not in line and (" install " in f" {line} " or "venv" in line)
-            ]
-            if path.exists()
-            else []
-        )
+        lines = path.read_text().splitlines() if path.exists() else []
         path.unlink(missing_ok=True)
-        return lines
+        made = [line for line in lines if "constraints:" not in line]
+        return [line for line in made if " install " in f" {line} " or "venv" in line]
 
     return tmp_path, make, calls
 
@@ -142,9 +129,8 @@ def test_an_old_python_is_refused_with_a_clear_message(tmp_path):
         (old / name).write_text('#!/bin/sh\n[ "$1" = --version ] && { echo "Python 3.8.10"; exit 0; }\nexit 1\n')
         (old / name).chmod(0o755)
     environment = {**os.environ, "PATH": f"{old}:{os.environ['PATH']}", "MAKEFLAGS": "", "PYTHON": ""}
-    done = subprocess.run(
-        ["make", "PYTHON="], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60
-    )
+    command = ["make", "PYTHON="]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
     assert done.returncode != 0
     assert "Python 3.9 or later is needed; python3 is: Python 3.8.10" in done.stderr
     assert not (tmp_path / ".venv").exists()
@@ -178,13 +164,6 @@ def test_continuous_integration_runs_the_commands_for_newcomers():
 
 def test_path_for_user_dir(tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [sys.executable, "-m", "tree_fairseq"],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
+    command = [sys.executable, "-m", "tree_fairseq"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
     assert done.stdout == f"{ROOT / 'tree_fairseq'}\n"

@@ -111,15 +111,8 @@ def run(options: argparse.Namespace, path: Path) -> int:
         return max(codes, key=abs)
     if options.threads is not None:
         torch.set_num_threads(options.threads)
-    settings = Settings(
-        quick=options.quick,
-        parser_dir=options.parser_dir,
-        output=options.output,
-        data=options.data,
-        checkpoints=None if options.checkpoints is None else tuple(options.checkpoints),
-        sizes=None if options.lines is None else tuple(options.lines),
-        folder=options.folder,
-    )
+    names = ("quick", "parser_dir", "output", "data", "checkpoints", "lines", "folder")
+    settings = Settings(**{name: getattr(options, name) for name in names})
     # This process imported the package before fairseq, so nothing is registered yet.
     tree_fairseq.register()
     report = importlib.import_module(f"tests.benchmarks.{options.name}").run(settings)

@@ -29,7 +29,7 @@ Measured = dict[str, dict[int, Watched]]
 
 def run(settings: Settings) -> Report:
     """Measures all ways of preprocessing at all sizes."""
-    sizes = settings.sizes or settings.choose((10_000, 100_000, 1_000_000), (100, 300))
+    sizes = settings.lines or settings.choose((10_000, 100_000, 1_000_000), (100, 300))
     measured: Measured = {way: {} for way in WAYS}
     rows = [("lines, input", "seconds", "ms a line", "parent MB", "worker MB", "disk, peak over final")]
     starts = [("training starts, lines", "processor seconds", "stock", "loader MB", "stock")]

@@ -7,7 +7,7 @@ import ctypes
 import gc
 import statistics
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable
@@ -27,7 +27,7 @@ class Settings:
         output: folder of pictures
         data: folder of Overnight's examples; None for made-up ones
         checkpoints: trained models of insertion and from left to right; None to train both
-        sizes: numbers of lines of corpus_scale; None for its own
+        lines: sizes of corpus_scale; None for its own
         folder: for the files of corpus_scale; None for the system's
     """
 
@@ -35,8 +35,8 @@ class Settings:
     parser_dir: Path = BUNDLED_PARSER
     output: Path = Path("out/benchmarks")
     data: Path | None = None
-    checkpoints: tuple[Path, Path] | None = None
-    sizes: tuple[int, ...] | None = None
+    checkpoints: Sequence[Path] | None = None
+    lines: Sequence[int] | None = None
     folder: Path | None = None
 
     def choose(self, full, quick):

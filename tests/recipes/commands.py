@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import re
 import shlex
@@ -13,7 +12,7 @@ from pathlib import Path
 from fairseq import options
 
 import tree_fairseq  # noqa: F401  registers tasks and architectures
-from tests.fork_server import programs
+from tests.fork_server import environment as served
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
@@ -27,12 +26,10 @@ NAMES = sorted({script.parent.name for script in SCRIPTS})
 PARSERS = {"fairseq-train": options.get_training_parser, "fairseq-generate": options.get_generation_parser}
 
 
-@functools.cache
 def environment(is_served: bool = True) -> dict[str, str]:
-    """The variables of a reader's shell: this interpreter's programs first, by way of the fork server; one thread."""
-    first = [str(programs())] if is_served else []
-    path = os.pathsep.join([*first, str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-    return {**os.environ, "PATH": path, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    """The variables of a reader's shell; where nothing is imported, programs need no fork server."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    return served() if is_served else {**os.environ, "PATH": path, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
 
 
 def run(script: Path, *arguments: object, **variables: str) -> subprocess.CompletedProcess[str]:
