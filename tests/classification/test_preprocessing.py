@@ -111,16 +111,9 @@ def test_texts_and_classes_are_what_stock_fairseq_makes_of_the_columns(rows, row
         for number, lang in enumerate(("text", "class")):
             write_lines(tmp_path / f"{split}.{lang}", [row[number] for row in columns])
     run_preprocess(
-        "-s",
-        "text",
-        "-t",
-        "class",
-        *prefixes(tmp_path, *SPLITS),
-        "--destdir",
-        tmp_path / "stock",
-        "--tgtdict",
+        "-s", "text", "-t", "class", *prefixes(tmp_path, *SPLITS), "--destdir", tmp_path / "stock", "--tgtdict",
         row_data / "dict.class.txt",
-    )
+    )  # fmt: skip
     stock = folder_bytes(tmp_path / "stock")
     assert stock.items() <= folder_bytes(row_data).items() and "test1.text-class.class.bin" in stock
     assert check_folder(row_data) == []

@@ -198,15 +198,9 @@ def test_regression_needs_the_task(tmp_path):
     parser = options.get_preprocessing_parser()
     for flags in (("--regression",), ("--input-format", "pair")):
         args = [
-            "--task",
-            "tree_classification",
-            "--tree-parser",
-            "right-branching",
-            "--trainpref",
-            str(tmp_path),
-            "--destdir",
-            str(tmp_path / "d"),
-        ]
+            "--task", "tree_classification", "--tree-parser", "right-branching", "--trainpref", str(tmp_path),
+            "--destdir", str(tmp_path / "d"),
+        ]  # fmt: skip
         with pytest.raises(InputError, match="does not work with --task tree_classification"):
             preprocess.main(parser.parse_args([*args, *flags]))
 

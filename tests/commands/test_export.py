@@ -22,18 +22,9 @@ def exported(tmp_path_factory):
     corpus = write_corpus(tmp_path_factory.mktemp("corpus"), train=40, valid=8)
     folder = tmp_path_factory.mktemp("work") / "bin"
     run_preprocess(
-        *prefixes(corpus / "trees", "train", "valid"),
-        "--destdir",
-        folder,
-        "--nwordssrc",
-        12,
-        "--padding-factor",
-        1,
-        "--tree-parser",
-        "brackets",
-        "--tree-sides",
-        "source,target",
-    )
+        *prefixes(corpus / "trees", "train", "valid"), "--destdir", folder, "--nwordssrc", 12, "--padding-factor", 1,
+        "--tree-parser", "brackets", "--tree-sides", "source,target",
+    )  # fmt: skip
     return corpus, folder
 
 

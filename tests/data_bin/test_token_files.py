@@ -25,15 +25,9 @@ def stock_folder(request, tmp_path_factory):
     corpus = write_corpus(tmp_path_factory.mktemp("corpus"), train=40)
     folder = tmp_path_factory.mktemp("stock") / "bin"
     run_preprocess(
-        "--trainpref",
-        corpus / "leaves/train",
-        "--destdir",
-        folder,
-        "--dataset-impl",
-        request.param,
-        "--thresholdsrc",
-        3,
-    )
+        "--trainpref", corpus / "leaves/train", "--destdir", folder, "--dataset-impl", request.param,
+        "--thresholdsrc", 3,
+    )  # fmt: skip
     return request.param, folder, corpus / "leaves/train.en"
 
 

@@ -76,15 +76,9 @@ def outcomes(corpus, tmp_path_factory) -> dict[str, tuple[dict, str, Path]]:
         destination, log = folder / f"data-bin{number}", folder / f"log{number}"
         arguments = ["--task", "tree_translation", "-s", "en", "-t", "de", "--trainpref", str(corpus / "valid")]
         arguments += [
-            "--workers",
-            "2",
-            "--destdir",
-            str(destination),
-            "--tree-parser",
-            "brackets",
-            "--user-dir",
+            "--workers", "2", "--destdir", str(destination), "--tree-parser", "brackets", "--user-dir",
             case["user_dir"],
-        ]
+        ]  # fmt: skip
         requests.append({"cwd": case["cwd"], "path": case["path"], "arguments": arguments, "log": str(log)})
         outcomes[name] = (case, log, destination)
     finished = run_in_process([sys.executable, "-c", DRIVER], input=json.dumps(requests), cwd=folder)

@@ -36,20 +36,9 @@ def corpus(tmp_path_factory):
 def preprocess(folder, destination, *arguments, splits=("train", "valid", "test")):
     prefixes = [text for split in splits for text in (f"--{split}pref", folder / split)]
     return run(
-        "preprocess",
-        "--task",
-        "structural_translation",
-        "-s",
-        "nl",
-        "-t",
-        "lf",
-        *prefixes,
-        "--destdir",
-        destination,
-        "--target-modality",
-        "tree",
-        *arguments,
-    )
+        "preprocess", "--task", "structural_translation", "-s", "nl", "-t", "lf", *prefixes, "--destdir",
+        destination, "--target-modality", "tree", *arguments,
+    )  # fmt: skip
 
 
 def programs(folder, split):
