@@ -131,11 +131,7 @@ def test_a_demo_model_is_found_or_its_making_described(tmp_path):
         explore.demo_arguments(tmp_path)
     for name in ("model.safetensors", "sentences.txt"):
         (tmp_path / name).touch()
-    assert "--baseline" not in explore.demo_arguments(tmp_path)
-    (tmp_path / "baseline").mkdir()
-    (tmp_path / "baseline/model.safetensors").touch()
-    baseline = tmp_path / "baseline"
-    assert explore.demo_arguments(tmp_path)[-3:] == ["--baseline", str(baseline / "model.safetensors"), str(baseline)]
+    assert explore.demo_arguments(tmp_path)[:2] == [str(tmp_path), "--path"]
 
 
 def test_the_demo_model_is_explored_like_any_other(trained, tmp_path, monkeypatch):

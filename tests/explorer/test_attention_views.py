@@ -76,27 +76,6 @@ def test_nodes_attend_as_the_equations_say(tree_system, line):
         np.testing.assert_allclose(shown[number], without_eos, atol=0.5 / 255 + 1e-6)
 
 
-def test_the_weights_of_nodes_are_those_that_the_model_uses(tree_system):
-    """The recorded weights, applied to the accumulated values, give the output of the fused attention."""
-    sentence = tree_system.reader.read_line(TREE)
-    model, inputs = doubled(tree_system), sentence.sample["net_input"]
-    checked = []
-
-    def check(module, args, kwargs, output):
-        states, structure = kwargs["query"], kwargs["key_padding_mask"]
-        weights = module.weights_of_nodes(states, structure)
-        mixed = weights @ module.accumulated_values(states, structure)
-        expected = module.out_proj(mixed.permute(2, 0, 1, 3).flatten(2))
-        torch.testing.assert_close(expected, output[0][structure.num_leaves :])
-        checked.append(weights)
-
-    for layer in model.encoder.layers:
-        layer.self_attn.register_forward_hook(check, with_kwargs=True)
-    with torch.no_grad():
-        model.encoder(inputs["src_tokens"], inputs["src_lengths"], source_spans=inputs["source_spans"])
-    assert len(checked) == 2
-
-
 def test_nodes_of_a_forest_have_their_own_roots(tree_system):
     sentence = tree_system.reader.read_line(FOREST)
     view = tree_system.explain(sentence).views["accumulation"]

@@ -84,7 +84,7 @@ def _add_flags(parser: argparse.ArgumentParser) -> list[str]:
     page = f"the page (default: {_OUTPUT}, unless --json or --serve is given)"
     own = [
         add("--baseline", nargs="+", metavar=("CHECKPOINT", "DIR"), help=baseline),
-        add("--sentences", type=_count, metavar="N", help=sentences),
+        add("--sentences", type=int, metavar="N", help=sentences),
         add("--output", type=Path, metavar="FILE", help=page),
         add("--json", type=Path, metavar="FILE", help="write what the page shows as JSON"),
         add("--serve", action="store_true", help=served),
@@ -97,26 +97,17 @@ def _add_flags(parser: argparse.ArgumentParser) -> list[str]:
 def demo_arguments(folder: Path) -> list[str]:
     """Returns the arguments that ``--demo`` stands for.
 
-    The folder is one that ``tree-fairseq release`` wrote, with ``sentences.txt`` beside the model; a folder
-    ``baseline`` in it may have another model. Raises DataFolderError if there is no model.
+    The folder is one that ``tree-fairseq release`` wrote, with ``sentences.txt`` beside the model. Raises
+    DataFolderError if there is no model.
     """
-    model, sentences, baseline = (
-        folder / name for name in ("model.safetensors", "sentences.txt", "baseline/model.safetensors")
-    )
+    model, sentences = folder / "model.safetensors", folder / "sentences.txt"
     if not model.is_file() or not sentences.is_file():
         raise DataFolderError(
             f"there is no demo model in {folder}. Explore a model of yours (tree-fairseq explore data-bin --path "
             f"checkpoint.pt), or make one: tree-fairseq release data-bin --path checkpoint.pt --output {folder}, and "
             f"sentences for it, one a line, in {sentences}"
         )
-    arguments = [str(folder), "--path", str(model), "--input", str(sentences)]
-    return [*arguments, "--baseline", str(baseline), str(baseline.parent)] if baseline.is_file() else arguments
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of sentences")
-    return int(text)
+    return [str(folder), "--path", str(model), "--input", str(sentences)]
 
 
 @command

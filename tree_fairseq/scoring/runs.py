@@ -8,7 +8,6 @@ collects all runs below a folder in one ``result.json``.
 from __future__ import annotations
 
 import hashlib
-import logging
 import sys
 from abc import abstractmethod
 from argparse import ArgumentParser, Namespace
@@ -18,16 +17,15 @@ from typing import Any, ClassVar
 
 import torch
 
-from tree_fairseq.errors import CorruptFileError, ScoringError, TreeFairseqError
+from tree_fairseq.errors import CorruptFileError, ScoringError
 from tree_fairseq.repairs.checkpoint_loading import load_weights_only
 from tree_fairseq.scoring.frame import COUNT, TestSet, score, tables
 from tree_fairseq.scoring.measures import Measure, OutcomeMeasure
 from tree_fairseq.scoring.outputs import read_text
 from tree_fairseq.scoring.significance import Resampling
 from tree_fairseq.support.files import file_sha256, read_json, write_json
-from tree_fairseq.support.logs import failed, log_to_standard_error
-
-logger = logging.getLogger(__name__)
+from tree_fairseq.support.logs import log_to_standard_error
+from tree_fairseq.support.options import command
 
 SCORE_FILE, OUTCOMES_FILE = "score.json", "outcomes.json"
 
@@ -91,11 +89,7 @@ class RunSet(TestSet):
         cls.add_arguments(parser)
         args = parser.parse_args(arguments)
         log_to_standard_error()
-        try:
-            score_run(cls, args)
-        except TreeFairseqError as error:
-            return failed(error, logger)
-        return 0
+        return command(lambda _: score_run(cls, args))(arguments)
 
 
 def add_references(parser: ArgumentParser) -> None:
