@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
-import pickle
 
 import pytest
 import torch
@@ -82,23 +80,6 @@ def test_torn_and_foreign_files_are_named(tmp_path, caplog):
     torch.save([1, 2], tmp_path / "checkpoint2.pt")
     assert main(["--inputs", str(tmp_path), "--last-epochs", "2", "--output", str(tmp_path / "average.pt")]) == 1
     assert "is not a checkpoint of fairseq" in caplog.text
-
-
-class Payload:
-    """What a malicious checkpoint may hold: something that acts when it is unpickled."""
-
-    def __init__(self, marker):
-        self.marker = marker
-
-    def __reduce__(self):
-        return os.mkdir, (self.marker,)
-
-
-def test_a_checkpoint_cannot_run_code(tmp_path, caplog):
-    marker = tmp_path / "ran"
-    torch.save({"model": {}, "extra": Payload(str(marker))}, tmp_path / "checkpoint1.pt", pickle_module=pickle)
-    assert main(["--inputs", str(tmp_path), "--last-epochs", "1", "--output", str(tmp_path / "average.pt")]) == 1
-    assert not marker.exists()
 
 
 @pytest.mark.parametrize("arguments", [["--last-epochs", "0"], ["--last-epochs", "2", "--last-updates", "2"], []])

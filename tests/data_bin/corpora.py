@@ -16,23 +16,7 @@ from tree_fairseq.data_bin.kinds import export_forests
 from tree_fairseq.trees.bracket import write_forest
 from tree_fairseq.trees.tree import Forest, Tree, forest_leaves
 
-WORDS = [
-    "the",
-    "old",
-    "man",
-    "boat",
-    "sleeps",
-    "über",
-    "日本",
-    "(",
-    ")",
-    "-LRB-",
-    "t(est)",
-    "a\\",
-    "<unk>",
-    "&apos;s",
-    "un@@",
-]
+WORDS = "the old man boat sleeps über 日本 ( ) -LRB- t(est) a\\ <unk> &apos;s un@@".split()
 PHRASES = ["S", "NP", "VP", "PP", "SBAR", "A+B"]
 TAGS = ["NN", "DT", "VBZ", "-LRB-", "."]
 

@@ -170,18 +170,6 @@ def test_nothing_is_written_into_the_users_folder(tmp_path, english_models):
     assert sorted(os.listdir(folder)) == ["constituency.pt", "pretrain.pt", "tagger.pt"]
 
 
-def test_moses_entities_and_subwords_with_the_real_parser(parser):
-    (line,) = LineParser(ParserOptions(), parser).parse_lines(["the m@@ an &apos;s wo@@ man sleeps ."])
-    written = write_forest(line.forest)
-    assert forest_leaves(line.forest) == "the m@@ an &apos;s wo@@ man sleeps .".split()
-    (whole,) = LineParser(ParserOptions(), parser).parse_lines(["the man 's woman sleeps ."])
-    joined = written.replace("&apos;s", "'s")
-    for tag, pieces, word in (("NN", "m@@ an", "man"), ("NN", "wo@@ man", "woman")):
-        first, second = pieces.split()
-        joined = joined.replace(f"({tag} ({tag}_sub {first}) ({tag}_sub {second}))", f"({tag} {word})")
-    assert joined == write_forest(whole.forest)
-
-
 def test_a_tree_is_plausible(gum_models):
     parser = stanza_parser.StanzaParser(ParserOptions(parser_dir=str(gum_models), device="cpu"))
     assert (

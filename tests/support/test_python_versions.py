@@ -15,15 +15,7 @@ FILES = sorted(
     path for room in ("tree_fairseq", "preprocess", "examples", "tests") for path in ROOT.glob(f"{room}/**/*.py")
 )
 # What Python has had only since 3.10: attributes by their name, anywhere, and names of modules.
-LATER_ATTRIBUTES = {
-    "add_note",
-    "bit_count",
-    "file_digest",
-    "hardlink_to",
-    "orig_argv",
-    "pairwise",
-    "stdlib_module_names",
-}
+LATER_ATTRIBUTES = set("add_note bit_count file_digest hardlink_to orig_argv pairwise stdlib_module_names".split())
 LATER_NAMES = {
     ("contextlib", "chdir"),
     ("enum", "StrEnum"),

@@ -44,15 +44,7 @@ from tree_fairseq.preprocessing.plan import (
     start_manifest,
     tree_sides_of,
 )
-from tree_fairseq.preprocessing.run import (
-    LOG,
-    Flags,
-    Preprocessing,
-    building,
-    bytes_needed,
-    register_preprocessing,
-    write_folder,
-)
+from tree_fairseq.preprocessing.run import LOG, Flags, Preprocessing, building, register_preprocessing, write_folder
 from tree_fairseq.preprocessing.text_files import TextPlan, model_within_trees, text_requests
 from tree_fairseq.preprocessing.tree_files import TreeSide
 from tree_fairseq.support.options import given_flags, refuse_flags
@@ -144,7 +136,8 @@ def _preprocess(args: Namespace, stock_main: StockMain) -> None:
         return
     manifest = start_manifest(plan)
     record = _start_record(plan, examples, text_options, identity, manifest)
-    with building(staging, manifest, args.workers, bytes_needed(plan, inputs), log=LOG) as work:
+    text_bytes = sum(file.size for file in inputs.values())
+    with building(staging, manifest, args.workers, text_bytes, log=LOG) as work:
         texts = _write_texts(plan, examples, work)
         write_folder(plan, texts, work, stock_main, _class_dictionary(args, examples, classes, work))
         _check_trees(plan, manifest)

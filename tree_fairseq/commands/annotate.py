@@ -34,14 +34,7 @@ from tree_fairseq.data_bin.token_files import (
 from tree_fairseq.data_bin.tree_store import label_dictionary_name
 from tree_fairseq.errors import DestinationExistsError, InputError, MissingTreesError
 from tree_fairseq.preprocessing.plan import Inputs, Split, splits_of, tree_sides_of
-from tree_fairseq.preprocessing.run import (
-    LEAVES,
-    add_tree_arguments,
-    building,
-    bytes_of_trees,
-    encode_side,
-    with_defaults,
-)
+from tree_fairseq.preprocessing.run import LEAVES, add_tree_arguments, building, encode_side, with_defaults
 from tree_fairseq.preprocessing.text_files import TEXT_FLAGS, TextPlan
 from tree_fairseq.preprocessing.tree_files import TreeSide, make_label_dictionary, start_sides, write_side
 from tree_fairseq.support.options import command
@@ -74,8 +67,8 @@ def annotate(args: Namespace) -> None:
     languages = {"source": source_lang} if target_lang is None else {"source": source_lang, "target": target_lang}
     text = TextPlan.of(args, languages, {side.lang: side.options for side in sides})
     text.begin(manifest, [])
-    size = sum(path.stat().st_size for path in folder.glob("*.bin"))
-    with building(staging, manifest, args.workers, bytes_of_trees(size, is_bracketed=False)) as work:
+    token_bytes = sum(path.stat().st_size for path in folder.glob("*.bin"))
+    with building(staging, manifest, args.workers, token_bytes) as work:
         texts = {**inputs, **_write_words(folder, pending, inputs, work)}
         # A language may lack the token files of a split.
         languages = [lang for lang in (source_lang, target_lang) if lang and (folder / f"dict.{lang}.txt").exists()]

@@ -26,19 +26,7 @@ from tree_fairseq.parsing.stanza_trees import to_label
 from tree_fairseq.support.python_versions import import_library
 from tree_fairseq.trees.tree import Tree
 
-MODELS = {
-    "ar": "benepar_ar2",
-    "de": "benepar_de2",
-    "en": "benepar_en3",
-    "eu": "benepar_eu2",
-    "fr": "benepar_fr2",
-    "he": "benepar_he2",
-    "hu": "benepar_hu2",
-    "ko": "benepar_ko2",
-    "pl": "benepar_pl2",
-    "sv": "benepar_sv2",
-    "zh": "benepar_zh2",
-}
+MODELS = {lang: f"benepar_{lang}2" for lang in "ar de eu fr he hu ko pl sv zh".split()} | {"en": "benepar_en3"}
 """benepar's published models, by language."""
 
 _ADAPTER_VERSION = 1

@@ -169,31 +169,21 @@ def preprocess(args: Namespace, stock_main: StockMain) -> None:
     if staging.publish_earlier():
         return
     manifest = start_manifest(plan)
-    with building(staging, manifest, args.workers, bytes_needed(plan, inputs), log=LOG) as work:
+    text_bytes = sum(file.size for file in inputs.values())
+    with building(staging, manifest, args.workers, text_bytes, log=LOG) as work:
         write_folder(plan, inputs, work, stock_main)
 
 
-def bytes_needed(plan: PreprocessPlan, inputs: Inputs) -> int:
-    """Returns about how many bytes the folder takes while it is made and when it is done."""
-    is_bracketed = {side.lang: side.options.name == "brackets" for side in plan.tree_sides}
-    is_bracketed.update({side.lang: side.options is None for side in plan.symbol_sides})
-    sizes = [(file.size, is_bracketed.get(suffix)) for (_, suffix), file in inputs.items()]
-    return sum(size + (0 if has is None else bytes_of_trees(size, has)) for size, has in sizes)
-
-
-def bytes_of_trees(size: int, is_bracketed: bool) -> int:
-    """Returns about how many bytes the trees of a text of ``size`` bytes take while they are made and when done."""
-    # A token of six bytes has some two nodes of sixteen bytes, and its brackets in the shards or in the text.
-    return size * (4 if is_bracketed else 12)
-
-
 @contextlib.contextmanager
-def building(staging: Staging, manifest: Manifest, workers: int, needed: int, log: str | None = None) -> Iterator[Work]:
+def building(
+    staging: Staging, manifest: Manifest, workers: int, text_bytes: int, log: str | None = None
+) -> Iterator[Work]:
     """The ``with`` block writes the final files into `Work.output`; when it ends well, they are published.
 
-    Building takes about ``needed`` bytes. ``log`` names the file of the folder that gets the log of the block.
+    The texts have ``text_bytes``. ``log`` names the file of the folder that gets the log of the block.
     """
-    with reporting_full_disk(staging.path, needed), staging:
+    # A token of six bytes has some two nodes of sixteen bytes, and its brackets in the shards or in the text.
+    with reporting_full_disk(staging.path, 12 * text_bytes), staging:
         output = staging.new_output()
         try:
             with ProcessPool(workers) as pool, _logging_to(output, log, staging.destination):

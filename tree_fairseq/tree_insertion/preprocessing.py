@@ -28,14 +28,7 @@ from tree_fairseq.preprocessing.plan import (
     make_plan,
     start_manifest,
 )
-from tree_fairseq.preprocessing.run import (
-    LOG,
-    Preprocessing,
-    building,
-    bytes_needed,
-    register_preprocessing,
-    write_folder,
-)
+from tree_fairseq.preprocessing.run import LOG, Preprocessing, building, register_preprocessing, write_folder
 from tree_fairseq.support.files import require_room
 from tree_fairseq.support.options import given_flags, refuse_flags
 from tree_fairseq.tree_insertion.dictionary import build_insertion_dictionary, require_labels
@@ -89,7 +82,8 @@ def preprocess_insertion(args: Namespace, stock_main: StockMain) -> None:
     record, old = _new_record(args), manifest.section(InsertionRecord)
     manifest.keep_splits(old, record, plan.written_splits, record.contents)
     manifest.set_section(record)
-    with building(staging, manifest, args.workers, bytes_needed(plan, inputs), log=LOG) as work:
+    text_bytes = sum(file.size for file in inputs.values())
+    with building(staging, manifest, args.workers, text_bytes, log=LOG) as work:
         targets = _read_targets(plan, record, inputs, work)
         labels = {(split, record.lang): inspect_text(_labels_file(split, record, work)) for split in targets}
         dictionary = args.tgtdict or _make_dictionary(plan, targets, work)
