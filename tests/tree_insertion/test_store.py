@@ -47,7 +47,7 @@ def test_what_was_written_comes_back(tmp_path, trees, repeated):
     write_store(tmp_path / "x", [encode_item(*made_of(tree)) for tree in trees], [*range(len(trees)), *repeated])
     store = InsertionStore(tmp_path / "x")
     lines = [*trees, *(trees[number] for number in repeated)]
-    assert len(store) == len(lines) and len(store.distinct) == len(trees)
+    assert len(store) == len(lines)
     assert store.counts[0].tolist() == [len(TargetTree.of(tree)) for tree in lines] and store.counts[1].tolist() == [
         4
     ] * len(lines)
@@ -116,22 +116,3 @@ def written(prefix, trees, sampler: TrajectorySampler, workers: int = 1) -> Inse
     with ProcessPool(workers) as pool:
         write_stores({prefix: trees}, sampler, pool)
     return InsertionStore(prefix)
-
-
-def test_splits_share_the_trajectories_of_their_trees(tmp_path, monkeypatch):
-    trees = [EncodedTree.of(Tree("f", [Tree("x")] * count)) for count in range(4)]
-    sampler = TrajectorySampler(("exact",), 1)
-    splits = {"train": [2, 0, 2], "valid": [0, 1, 0, 3], "test": [3, 2], "empty": []}
-    drawn = []
-    item = TrajectorySampler.item
-    monkeypatch.setattr(TrajectorySampler, "item", lambda self, tree: drawn.append(tree) or item(self, tree))
-    write_stores(
-        {tmp_path / split: [trees[k] for k in lines] for split, lines in splits.items()}, sampler, ProcessPool()
-    )
-    assert drawn == [trees[k] for k in (2, 0, 1, 3)]
-    for split, lines in splits.items():
-        store = InsertionStore(tmp_path / split)
-        assert [store.item(line).tolist() for line in range(len(store))] == [
-            item(sampler, trees[k]).tolist() for k in lines
-        ]
-        assert len(store.distinct) == len(set(lines))

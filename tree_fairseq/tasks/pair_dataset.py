@@ -129,11 +129,6 @@ class PairDataset(KeepsRemainder, BaseWrapperDataset):
         return self.dataset.src
 
     @property
-    def src_sizes(self) -> np.ndarray:
-        """Tokens of each source."""
-        return self.dataset.src_sizes
-
-    @property
     def tgt(self):
         """Tokens of the targets, or None."""
         return self.dataset.tgt

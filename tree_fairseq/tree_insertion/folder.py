@@ -14,13 +14,11 @@ from tree_fairseq.data_bin.manifest import Manifest, Section, register_section
 from tree_fairseq.data_bin.token_files import load_dictionary, token_lengths, token_words
 from tree_fairseq.errors import CorruptFileError
 from tree_fairseq.tree_insertion.dictionary import tree_of_words
-from tree_fairseq.tree_insertion.store import InsertionStore
+from tree_fairseq.tree_insertion.store import REPAIR, InsertionStore
 from tree_fairseq.trees.notations import notation_named
 
 TASK = "tree_insertion"
 STORE_SUFFIX = "insertion"  # of the trajectory files, after the prefix of the token files
-
-_REPAIR = "Preprocess again, or run `tree-fairseq check` on the folder to see all problems"
 
 
 def open_store(tokens: Path, trajectory_count: int) -> InsertionStore:
@@ -31,14 +29,14 @@ def open_store(tokens: Path, trajectory_count: int) -> InsertionStore:
     store = InsertionStore(f"{tokens}.{STORE_SUFFIX}")
     lengths = token_lengths(tokens)
     if len(lengths) != len(store):
-        raise CorruptFileError(f"{tokens} has {len(lengths)} lines, {store.prefix} has {len(store)}. {_REPAIR}")
+        raise CorruptFileError(f"{tokens} has {len(lengths)} lines, {store.prefix} has {len(store)}. {REPAIR}")
     nodes, trajectories = store.counts
     differing = np.flatnonzero((nodes != lengths + 1) | (trajectories != trajectory_count))
     if len(differing):
         line = int(differing[0])
         raise CorruptFileError(
             f"{store.prefix}, line {line + 1}: {trajectories[line]} trajectories of a tree of {nodes[line] - 1} nodes, "
-            f"where there should be {trajectory_count} of {lengths[line]} ({len(differing)} such lines). {_REPAIR}"
+            f"where there should be {trajectory_count} of {lengths[line]} ({len(differing)} such lines). {REPAIR}"
         )
     return store
 

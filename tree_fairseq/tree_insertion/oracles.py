@@ -10,24 +10,12 @@ import itertools
 import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Union
 
 import numpy as np
 
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.tree_insertion.target import ANCESTOR, DESCENDANT, KINDS, Region, TargetTree
-
-
-class Oracle(Protocol):
-    """Orders the allowed set of a slot."""
-
-    target: TargetTree
-
-    def region_keys(self, region: Region, candidates: Sequence[int]) -> list[int]:
-        """Returns a number for each allowed node of a region: one with the least is inserted, equal ones are ties."""
-
-    def region_ranks(self, candidates: Sequence[int], keys: Sequence[int]) -> list[int]:
-        """Returns how far each allowed node is behind the best one, from 0, for the target distribution."""
 
 
 class CentralityOracle:
@@ -220,6 +208,9 @@ class ExactOracle:
                 least = cost
             node = parent
         return least
+
+
+Oracle = Union[CentralityOracle, ExactOracle]
 
 
 def _interval_steps(singles: list[int]) -> list[list[int]]:

@@ -39,7 +39,6 @@ from tree_fairseq.data_bin.index_files import (
 )
 from tree_fairseq.errors import CorruptFileError, InputError, SymbolTreeError
 from tree_fairseq.support.processes import ProcessPool
-from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.tree_insertion.dictionary import label_of, words_of
 from tree_fairseq.tree_insertion.oracles import CentralityOracle, ExactOracle, Trajectory, trajectories
 from tree_fairseq.tree_insertion.target import ROOT_LABEL, TargetTree
@@ -53,7 +52,7 @@ ORACLES = {"centrality": CentralityOracle, "exact": ExactOracle}
 
 _HEAD = 2
 _TREES_AT_A_TIME = 64
-_REPAIR = "Preprocess again, or run `tree-fairseq check` on the folder to see all problems"
+REPAIR = "Preprocess again, or run `tree-fairseq check` on the folder to see all problems"
 
 
 class EncodedTree(NamedTuple):
@@ -157,22 +156,20 @@ class TrajectorySampler:
 
 
 def write_stores(texts: Mapping[Path, Sequence[EncodedTree]], sampler: TrajectorySampler, pool: ProcessPool) -> None:
-    """Writes the store of each split under its prefix; the trajectories of a tree in several splits are drawn once."""
-    begun = time.perf_counter()
-    trees = list(dict.fromkeys(itertools.chain(*texts.values())))
-    groups = [trees[first : first + _TREES_AT_A_TIME] for first in range(0, len(trees), _TREES_AT_A_TIME)]
-    new_items = itertools.chain.from_iterable(pool.map(sampler.items, groups, "looked for trajectories"))
-    written: dict[EncodedTree, tuple[InsertionStore, int]] = {}
+    """Writes the store of each split under its prefix, with one item for equal trees."""
+    begun, total = time.perf_counter(), 0
     for prefix, lines in texts.items():
         numbers = {tree: number for number, tree in enumerate(dict.fromkeys(lines))}
-        # New items come in the order in which their trees occur here.
-        items = (written[tree][0].item(written[tree][1]) if tree in written else next(new_items) for tree in numbers)
+        trees = list(numbers)
+        groups = [trees[first : first + _TREES_AT_A_TIME] for first in range(0, len(trees), _TREES_AT_A_TIME)]
+        items = itertools.chain.from_iterable(
+            pool.map(sampler.items, groups, f"looked for trajectories of {prefix.stem}")
+        )
         write_store(prefix, items, [numbers[tree] for tree in lines])
-        store = InsertionStore(prefix)
-        written |= {tree: (store, line) for tree, line in zip_equal(numbers, store.distinct.tolist())}
+        total += len(trees)
     seconds, count = time.perf_counter() - begun, sampler.count * len(sampler.oracles)
     message = "[insertion] %d trajectories of each of %d trees in %.1f s, %.2f ms a tree"
-    logger.info(message, count, len(trees), seconds, 1000 * seconds / max(1, len(trees)))
+    logger.info(message, count, total, seconds, 1000 * seconds / max(1, total))
 
 
 def encode_item(parents: Sequence[int], trajectories: Sequence[Trajectory]) -> np.ndarray:
@@ -210,7 +207,7 @@ class InsertionStore:
         data_path, index_path = data_and_index(prefix)
         value_bytes, self._sizes, pointers = read_index_with_pointers(index_path)
         if value_bytes != 4 or (pointers % 4).any() or (self._sizes <= _HEAD).any():
-            raise CorruptFileError(f"{index_path} is not the index of a trajectory file. {_REPAIR}")
+            raise CorruptFileError(f"{index_path} is not the index of a trajectory file. {REPAIR}")
         self._starts = pointers // 4
         self._values = map_values(data_path, int((self._starts + self._sizes).max(initial=0)))
         require_whole_index(index_path)
@@ -229,11 +226,6 @@ class InsertionStore:
     def counts(self) -> tuple[np.ndarray, np.ndarray]:
         """Nodes of each line's tree, including the first root, and its trajectories; each is ``[lines]`` int32."""
         return self._values[self._starts], self._values[self._starts + 1]
-
-    @property
-    def distinct(self) -> np.ndarray:
-        """The first line of each different item, in the order of the items, int64."""
-        return np.unique(self._starts, return_index=True)[1]
 
     def item(self, index: int) -> np.ndarray:
         """Returns the item of a line, counted from 0; raises IndexError beyond the last."""
