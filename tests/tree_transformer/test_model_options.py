@@ -1,13 +1,11 @@
-"""Architectures, names of weights and flags of the Tree-Transformer."""
+"""Labels and flags of the Tree-Transformer."""
 
 from __future__ import annotations
-
-import logging
 
 import pytest
 import torch
 
-from tests.nn.tiny import PAD, arguments, build, net_input, pairs, stock_flags, tiny_task
+from tests.nn.tiny import PAD, build, net_input, pairs, stock_flags, tiny_task
 from tree_fairseq.errors import MissingTreesError
 from tree_fairseq.tree_transformer.model import INITIAL_ANCESTOR_BIAS
 
@@ -25,27 +23,6 @@ def is_new(name: str) -> bool:
     return any(part in name for part in ("embed_labels", ".accumulation.", ".phrase_bias."))
 
 
-# Architectures
-
-
-SIZES = {  # layers, width, feed-forward, heads: section 5.1 of the paper and its appendix
-    "tree_transformer": (6, 512, 2048, 8),
-    "tree_transformer_iwslt_de_en": (6, 512, 1024, 4),
-    "tree_transformer_wmt_en_de": (6, 512, 2048, 8),
-    "tree_transformer_wmt_en_de_big": (6, 1024, 4096, 16),
-    "tree_transformer_tiny": (2, 64, 128, 4),
-}
-
-
-@pytest.mark.parametrize("arch", SIZES)
-def test_architectures_have_the_sizes_of_the_paper(arch):
-    args = arguments(arch)
-    for side in ("encoder", "decoder"):
-        names = ("layers", "embed_dim", "ffn_embed_dim", "attention_heads")
-        assert tuple(getattr(args, f"{side}_{name}") for name in names) == SIZES[arch]
-        assert not getattr(args, f"{side}_normalize_before")
-
-
 def test_an_encoder_may_have_no_layers():
     assert torch.isfinite(logits(build(TASK, "--encoder-layers", "0"))).all()
 
@@ -55,33 +32,6 @@ def test_a_task_without_trees_is_refused():
     del task.source_side
     with pytest.raises(MissingTreesError, match="--task tree_translation"):
         build(task)
-
-
-# Names of weights
-
-
-def test_a_stock_transformer_s_weights_load_and_the_new_ones_are_named(caplog):
-    stock = build(TASK, *stock_flags(), arch="transformer", seed=1)
-    model = build(TASK, seed=2)
-    initial = {name: weight.clone() for name, weight in model.state_dict().items()}
-    with caplog.at_level(logging.INFO, logger="tree_fairseq"):
-        model.load_state_dict(stock.state_dict())
-    for name, weight in model.state_dict().items():
-        assert torch.equal(weight, initial[name] if is_new(name) else stock.state_dict()[name]), name
-        assert is_new(name) == (name in caplog.text), name
-
-
-def test_with_a_bias_of_minus_thirty_the_model_is_a_stock_transformer():
-    model = build(TASK)
-    for name, weight in model.named_parameters():
-        if "phrase_bias" in name:
-            torch.nn.init.constant_(weight, -30.0)
-    stock = build(TASK, *stock_flags(), arch="transformer")
-    stock.load_state_dict({name: weight for name, weight in model.state_dict().items() if not is_new(name)})
-    inputs = net_input(BATCH)
-    expected = logits(stock, {name: value for name, value in inputs.items() if name != "source_spans"})
-    real = inputs["prev_output_tokens"].ne(PAD)
-    torch.testing.assert_close(logits(model, inputs)[real], expected[real], rtol=1e-5, atol=1e-5)
 
 
 def test_at_first_little_attention_lies_on_nodes():
@@ -189,26 +139,3 @@ def test_the_other_reading_of_the_paper_has_the_same_weights(flags):
     assert not weights_only_in_the_full_model(*flags)
     full = build(TASK)
     assert not torch.allclose(logits(with_weights_of(full, *flags)), logits(full), atol=1e-4)
-
-
-# Stock flags that meet our code
-
-
-@pytest.mark.parametrize(
-    "flags",
-    [
-        ("--encoder-normalize-before", "--decoder-normalize-before"),
-        ("--layernorm-embedding",),
-        ("--encoder-learned-pos", "--max-source-positions", "40", "--no-scale-embedding"),
-        ("--encoder-layerdrop", "0.5", "--decoder-layerdrop", "0.5"),
-        ("--quant-noise-pq", "0.1"),
-        ("--checkpoint-activations",),
-        ("--no-cross-attention",),
-    ],
-)
-def test_flags_of_the_stock_transformer(flags):
-    model = build(TASK, *flags).train()
-    output = model(**net_input(BATCH))[0]
-    output.sum().backward()
-    assert torch.isfinite(output).all()
-    assert any(parameter.grad is not None for parameter in model.parameters())

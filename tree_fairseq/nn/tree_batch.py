@@ -56,7 +56,6 @@ class Branches:
         low_branch: ``[U]``, ascending in a block, a branch to the leaf whose ranks they are
         low_rank: ``[U]``, rank of the leaf in nodes above it that are in the block
         low_times: ``[U]``, the number of these nodes
-        low_by_rank: ``[U]``, the order of these entries by rank
         upper: for each block but the last ``[B, nodes]``, its nodes with lower blocks below them, as places in ``[M]``;
             M at padding
     """
@@ -72,7 +71,6 @@ class Branches:
     low_branch: Tensor
     low_rank: Tensor
     low_times: Tensor
-    low_by_rank: Tensor
     upper: list[Tensor]
 
     def as_dict(self) -> dict[str, Any]:
@@ -135,7 +133,6 @@ class Branches:
             "low_branch": new_place[run_begin[low]],
             "low_rank": run_rank[low],
             "low_times": run_end[low] - run_begin[low],
-            "low_by_rank": _order(run_rank[low]),
         }
         tensors = {name: torch.from_numpy(each.astype(np.int32)) for name, each in values.items()}
         reach = deepest > (depth // block + 1) * block
