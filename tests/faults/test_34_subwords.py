@@ -60,7 +60,7 @@ def test_a_changed_model_is_named(folder):
     path = folder / "subwords.codes"
     path.write_text(path.read_text(encoding="utf-8") + "q x\n", encoding="utf-8")
     assert any("subwords.codes" in problem for problem in check_folder(folder))
-    with pytest.raises(DictionaryMismatchError, match="subwords.codes is not the subword model"):
+    with pytest.raises(DictionaryMismatchError, match="subwords.codes is not the dictionary or subword model"):
         build(folder)
 
 
@@ -69,7 +69,7 @@ def test_the_model_of_another_folder_is_refused(folder, tmp_path):
     other = text_in(tmp_path / "more", ["quick brown foxes jump over lazy dogs", "brown dogs jump over quick foxes"])
     preprocess(other, tmp_path / "other", *LEARN)
     shutil.copy(tmp_path / "other" / "subwords.codes", folder)
-    with pytest.raises(DictionaryMismatchError, match="subwords.codes is not the subword model"):
+    with pytest.raises(DictionaryMismatchError, match="subwords.codes is not the dictionary or subword model"):
         build(folder)
 
 

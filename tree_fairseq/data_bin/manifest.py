@@ -35,25 +35,31 @@ class FileRecord:
         return cls(os.stat(path).st_size, file_sha256(path))
 
     def verify_content(self, path: Path) -> None:
-        """Raises CorruptFileError if a dictionary is missing, and DictionaryMismatchError if it is another one."""
-        require_plain_file(path)
-        if not path.exists():
-            raise CorruptFileError(f"{path} is missing. Preprocess again")
-        if path.stat().st_size != self.size or FileRecord.of(path) != self:
+        """Compares a dictionary or a subword model, whose content decides what ids mean.
+
+        Raises CorruptFileError if it is missing, and DictionaryMismatchError if it is another one.
+        """
+        if _present(path).stat().st_size != self.size or FileRecord.of(path) != self:
             raise DictionaryMismatchError(
-                f"{path} is not the dictionary that the files beside it were made with (its hash differs from the one "
-                f"in {MANIFEST_NAME}): ids would mean other words. Put the original back, or preprocess again with it"
+                f"{path} is not the dictionary or subword model that the files beside it were made with (its hash "
+                f"differs from the one in {MANIFEST_NAME}): ids would mean other words. Put the original back, or "
+                "preprocess again with it"
             )
 
     def verify_size(self, path: Path) -> None:
         """Raises CorruptFileError if a file is missing or has not the recorded size."""
-        require_plain_file(path)
-        if not path.exists():
-            raise CorruptFileError(f"{path} is missing. Preprocess again")
-        if (size := path.stat().st_size) != self.size:
+        if (size := _present(path).stat().st_size) != self.size:
             raise CorruptFileError(
                 f"{path} has {size} bytes where {self.size} were written: it was cut off or replaced. Preprocess again"
             )
+
+
+def _present(path: Path) -> Path:
+    """Returns the path of a plain file; raises CorruptFileError if it is missing, or something else."""
+    require_plain_file(path)
+    if not path.exists():
+        raise CorruptFileError(f"{path} is missing. Copy it from where the folder was made, or preprocess again")
+    return path
 
 
 class Section(Record):

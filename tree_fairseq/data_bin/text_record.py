@@ -14,9 +14,9 @@ from typing import Any, ClassVar, Optional
 from fairseq.data import encoders
 
 from tree_fairseq.data_bin.manifest import MANIFEST_NAME, Manifest, Section, register_section
-from tree_fairseq.errors import CorruptFileError, DataFolderError, DictionaryMismatchError, MissingTreesError
+from tree_fairseq.errors import DataFolderError, MissingTreesError
 from tree_fairseq.parsing.parsers import ParserOptions
-from tree_fairseq.support.files import file_sha256, require_plain_file
+from tree_fairseq.support.files import file_sha256
 
 BPE, SENTENCEPIECE = "bpe", "sentencepiece"
 SUFFIXES = {BPE: "codes", SENTENCEPIECE: "model"}
@@ -97,28 +97,10 @@ def load_text_record(folder: Path) -> Optional[TextRecord]:
     Raises CorruptFileError if a subword model is missing, and DictionaryMismatchError if it is another model.
     """
     try:
-        record = Manifest.load(folder).section(TextRecord)
+        manifest = Manifest.load(folder)
     except MissingTreesError:
         return None
-    for side in {} if record is None else record.sides.values():
-        if side.model is not None:
-            _verify(folder / side.model, side)
-    return record
-
-
-def _verify(path: Path, side: SideText) -> None:
-    if not path.exists():
-        raise CorruptFileError(
-            f"{path} is missing: it is the subword model that {MANIFEST_NAME} names. Copy it from the folder that "
-            "fairseq-preprocess wrote, or preprocess again"
-        )
-    require_plain_file(path)
-    if file_sha256(path) != side.sha256:
-        raise DictionaryMismatchError(
-            f"{path} is not the subword model that the text beside it was split with (its hash differs from the one in "
-            f"{MANIFEST_NAME}): new text would be split into other pieces. Put the original back, or preprocess again "
-            "with it"
-        )
+    return None if manifest.section(TextRecord) is None else manifest.verify_section(TextRecord, folder, [])
 
 
 def with_folder_model(options: ParserOptions, folder: Path, lang: str) -> ParserOptions:
