@@ -87,14 +87,15 @@ class ParsingRuns:
 
     Args:
         folder: for inputs and outputs
+        workers: processes of the package
         count: number of timed sentences
         batch: sentences in a batch
     """
 
-    def __init__(self, folder: Path, count: int, batch: int):
-        self.folder, self.count, self.batch = folder, count, batch
+    def __init__(self, folder: Path, workers: int, count: int, batch: int):
+        self.folder, self.workers, self.count, self.batch = folder, workers, count, batch
         # Enough for a shard for each process.
-        first = 4 * WORKERS * batch
+        first = 4 * workers * batch
         sentences = english_sentences(first + count)
         self.warm_up, self.sentences = sentences[:first], sentences[first:]
         write_lines(folder / "warm-up", self.warm_up)
@@ -116,7 +117,7 @@ class ParsingRuns:
 
     def package(self) -> None:
         """Times two runs, the second of which finds the finished shards of the first."""
-        with tempfile.TemporaryDirectory(dir=self.folder) as name, ProcessPool(WORKERS) as pool:
+        with tempfile.TemporaryDirectory(dir=self.folder) as name, ProcessPool(self.workers) as pool:
 
             def seconds(text: str) -> float:
                 begin = time.perf_counter()
@@ -133,7 +134,7 @@ class ParsingRuns:
 def parse(folder: Path, settings: Settings) -> tuple[list[tuple[str, ...]], list[Figure]]:
     """Times several processes of the package, bare Stanza in one process, and a second run."""
     torch.set_num_threads(1)
-    runs = ParsingRuns(folder, *settings.choose((SENTENCES, BATCH), (20, 5)))
+    runs = ParsingRuns(folder, *settings.choose((WORKERS, SENTENCES, BATCH), (1, 20, 5)))
     for _ in range(settings.choose(5, 1)):
         with no_garbage_collection():
             runs.bare()
