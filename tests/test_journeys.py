@@ -20,7 +20,7 @@ from tests.tree_insertion.test_preprocessing import preprocess
 from tree_fairseq.classification.criterion import TreeClassificationCriterion
 from tree_fairseq.support.processes import ProcessPool
 from tree_fairseq.tree_insertion.criterion import SlotKlDivergence
-from tree_fairseq.tree_insertion.store import EncodedText, LineReader, TrajectorySampler, write_stores
+from tree_fairseq.tree_insertion.store import EncodedText, TrajectorySampler, write_stores
 from tree_fairseq.trees.text import inspect_text
 
 
@@ -76,14 +76,14 @@ def test_from_an_overnight_line_to_the_slot_loss(tmp_path):
         (tmp_path / f"{split}.lf").write_text(f"{OVERNIGHT}\n")
     folder = preprocess(tmp_path, tmp_path / "bin", splits=("train", "valid"))
     task, pool = insertion.task_of(folder), ProcessPool()
-    reader = LineReader(task.target_dictionary.notation, max_nodes=50)
     sampler = TrajectorySampler(("centrality", "exact"), count=5)
     model, criterion = build(task, arch="tree_insertion_transformer_tiny"), SlotKlDivergence(task)
     task.load_dataset("train")
     losses = []
 
     def learn() -> None:
-        text = EncodedText.read(inspect_text(tmp_path / "train.lf"), reader, tmp_path / "labels", pool)
+        source = inspect_text(tmp_path / "train.lf")
+        text = EncodedText.read(source, task.target_dictionary.notation, 50, tmp_path / "labels", pool)
         write_stores({folder / "train.nl-lf.lf.insertion": text.lines}, sampler, pool)
         dataset = task.dataset("train")
         losses.append(criterion(model, dataset.collater([dataset[0]]))[0])

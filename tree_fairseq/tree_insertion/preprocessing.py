@@ -33,7 +33,7 @@ from tree_fairseq.support.files import require_room
 from tree_fairseq.support.options import given_flags, refuse_flags
 from tree_fairseq.tree_insertion.dictionary import build_insertion_dictionary, require_labels
 from tree_fairseq.tree_insertion.folder import STORE_SUFFIX, TASK, InsertionRecord, InsertionSplitRecord
-from tree_fairseq.tree_insertion.store import ORACLES, EncodedText, LineReader, TrajectorySampler, write_stores
+from tree_fairseq.tree_insertion.store import ORACLES, EncodedText, TrajectorySampler, write_stores
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.text import inspect_text
 
@@ -106,10 +106,10 @@ def _new_record(args: Namespace) -> InsertionRecord:
 
 def _read_targets(plan: PreprocessPlan, record: InsertionRecord, inputs: Inputs, work: Work) -> dict[str, EncodedText]:
     """Reads the target trees of each split and writes them as lines of labels."""
-    reader = LineReader(notation_named(record.notation), MOST_NODES)
+    notation = notation_named(record.notation)
     texts = {split.name: inputs[split.name, record.lang] for split in plan.splits}
     return {
-        split: EncodedText.read(text, reader, _labels_file(split, record, work), work.pool)
+        split: EncodedText.read(text, notation, MOST_NODES, _labels_file(split, record, work), work.pool)
         for split, text in texts.items()
     }
 

@@ -81,26 +81,19 @@ class EncodedTree(NamedTuple):
         return TargetTree(labels, np.frombuffer(self.parents, np.int32).tolist())
 
 
-@dataclass(frozen=True)
-class LineReader:
-    """Reads lines in a notation as trees of at most ``max_nodes`` nodes."""
-
-    notation: Notation
-    max_nodes: int
-
-    def chunk(self, path: Path, chunk: Chunk) -> list[EncodedTree]:
-        """Reads consecutive lines. The error of a line that is not a tree that can be stored names file and line."""
-        found = []
-        for number, line in chunk_lines(path, chunk):
-            tree = self.notation.read(line, path=path, line_number=number)
-            try:
-                found.append(EncodedTree.of(tree))
-            except InputError as error:
-                raise error.at(path, number) from None
-            if (nodes := found[-1].nodes) > self.max_nodes:
-                message = f"a tree of {nodes} nodes, more than {self.max_nodes}"
-                raise SymbolTreeError(message, path, number, hint="Leave the line and its parallel line out.")
-        return found
+def read_chunk(notation: Notation, most_nodes: int, path: Path, chunk: Chunk) -> list[EncodedTree]:
+    """Reads consecutive lines. The error of a line that is not a tree that can be stored names file and line."""
+    found = []
+    for number, line in chunk_lines(path, chunk):
+        tree = notation.read(line, path=path, line_number=number)
+        try:
+            found.append(EncodedTree.of(tree))
+        except InputError as error:
+            raise error.at(path, number) from None
+        if (nodes := found[-1].nodes) > most_nodes:
+            message = f"a tree of {nodes} nodes, more than {most_nodes}"
+            raise SymbolTreeError(message, path, number, hint="Leave the line and its parallel line out.")
+    return found
 
 
 @dataclass
@@ -111,12 +104,12 @@ class EncodedText:
     counts: Counter[str] = field(default_factory=Counter)
 
     @classmethod
-    def read(cls, text: TextInput, reader: LineReader, path: Path, pool: ProcessPool) -> EncodedText:
-        """Reads the trees of a file, and writes the words of each as a line of the file ``path``."""
+    def read(cls, text: TextInput, notation: Notation, most_nodes: int, path: Path, pool: ProcessPool) -> EncodedText:
+        """Reads the trees of a file, each of at most ``most_nodes`` nodes; writes their words as lines of ``path``."""
         found = cls()
         known: dict[EncodedTree, EncodedTree] = {}
         with open(path, "w", encoding="utf-8", newline="\n") as file:
-            read = partial(reader.chunk, text.path)
+            read = partial(read_chunk, notation, most_nodes, text.path)
             for trees in pool.map(read, text.chunks, f"read {text.path}"):
                 for tree in trees:
                     file.write(tree.words + "\n")
@@ -162,10 +155,8 @@ def write_stores(texts: Mapping[Path, Sequence[EncodedTree]], sampler: Trajector
         numbers = {tree: number for number, tree in enumerate(dict.fromkeys(lines))}
         trees = list(numbers)
         groups = [trees[first : first + _TREES_AT_A_TIME] for first in range(0, len(trees), _TREES_AT_A_TIME)]
-        items = itertools.chain.from_iterable(
-            pool.map(sampler.items, groups, f"looked for trajectories of {prefix.stem}")
-        )
-        write_store(prefix, items, [numbers[tree] for tree in lines])
+        found = pool.map(sampler.items, groups, f"looked for trajectories of {prefix.name}")
+        write_store(prefix, itertools.chain.from_iterable(found), [numbers[tree] for tree in lines])
         total += len(trees)
     seconds, count = time.perf_counter() - begun, sampler.count * len(sampler.oracles)
     message = "[insertion] %d trajectories of each of %d trees in %.1f s, %.2f ms a tree"
