@@ -17,6 +17,7 @@ from tests.classification.test_dataset import assert_equal
 from tests.data_bin.corpora import prefixes, write_lines
 from tests.end_to_end.commands import run
 from tests.end_to_end.tiny_classes import load, task_of
+from tree_fairseq.classification.tree_lstm_classifier import BINARY_LEVELS
 from tree_fairseq.errors import (
     CorruptFileError,
     DataFolderError,
@@ -152,7 +153,9 @@ def test_members_of_an_ensemble_may_read_documents_at_other_roots(row_data, root
     batch = batch_of(task.dataset("valid"))
     assert len(batch["net_input"]["sentence_trees"]["document"]) > len(batch["id"]), "documents of several sentences"
     with torch.no_grad():
+        levels = batch["net_input"]["sentence_trees"].pop(BINARY_LEVELS)
         mean = torch.stack([model(**batch["net_input"])["logits"].softmax(1) for model in models]).mean(0)
+    batch["net_input"]["sentence_trees"][BINARY_LEVELS] = levels
     ranked = task.inference_step(task.build_generator(models, Namespace()), models, batch)
     for expected, hypotheses in zip_equal(mean, ranked):
         scores = {int(found["tokens"][0]) - task.target_dictionary.nspecial: found["score"] for found in hypotheses}

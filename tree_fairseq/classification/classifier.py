@@ -5,7 +5,7 @@ import math
 from argparse import ArgumentParser
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, make_dataclass
-from typing import NamedTuple, Optional, Union
+from typing import Any, Callable, NamedTuple, Optional, Union
 
 import torch
 from fairseq.data import Dictionary
@@ -220,6 +220,8 @@ class TreeClassifier(Classifier):
     """
 
     tree_inputs = ("sentence_trees",)
+    complete_trees: Optional[Callable[[dict[str, Any], int], dict[str, Any]]] = None
+    """Adds to ``sentence_trees``, given the symbol of padding, what the model reads beside them, in the collater."""
 
     def forward(
         self,

@@ -7,7 +7,7 @@ sentence is its node 0, or its leaf 0 if the sentence is a single leaf, which ha
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Callable
 
@@ -225,15 +225,24 @@ class TextDataset(KeepsRemainder):
 class DocumentDataset(TextDataset):
     """Documents with the trees of their sentences and, if known, their classes.
 
-    ``trees`` are the full trees of each; the lengths of the texts come from :func:`document_lengths`.
+    ``trees`` are the full trees of each; the lengths of the texts come from :func:`document_lengths`. Each of
+    ``completions`` adds to the ``sentence_trees`` of each batch, given the symbol of padding.
     """
 
     tree_inputs = ("sentence_trees",)
 
-    def __init__(self, trees: Sequence[StoredTree], read_sentences: SentenceTreeReader, *texts, **options):
+    def __init__(
+        self,
+        trees: Sequence[StoredTree],
+        read_sentences: SentenceTreeReader,
+        *texts,
+        completions: Collection[Callable[[dict[str, Any], int], dict[str, Any]]] = (),
+        **options,
+    ):
         super().__init__(*texts, **options)
         self.trees = trees
         self.read_sentences = read_sentences
+        self.completions = completions
 
     def __getitem__(self, index: int) -> dict:
         item, tree = super().__getitem__(index), self.trees[index]
@@ -247,7 +256,10 @@ class DocumentDataset(TextDataset):
         batch = super()._collate(samples)
         documents = [(sample["source"], sample["sentences"]) for sample in samples]
         label_pad = self.read_sentences.read_tree.labels.pad()
-        batch["net_input"]["sentence_trees"] = collate_sentences(documents, self.dictionary.pad(), label_pad)
+        collated = collate_sentences(documents, self.dictionary.pad(), label_pad)
+        for complete in self.completions:
+            collated = complete(collated, self.dictionary.pad())
+        batch["net_input"]["sentence_trees"] = collated
         sentences = [sentence for _, own in documents for sentence in own]
         return {**batch, **collate_targets(sentences)} if sentences[0].node_target is not None else batch
 

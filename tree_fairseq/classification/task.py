@@ -250,6 +250,8 @@ class TreeClassificationTask(ClassificationTask):
             raise DataFolderError(f"--label-nodes all: {self.folder} has classes of examples only, not of nodes")
         self.labels_all_nodes = self.record.node_labels and str(cfg.label_nodes) != "root"
         self.read_tree = TreeReader(self.label_dictionary)
+        # Of all members of an ensemble. Models are built before data sets are loaded.
+        self.completions: set[Callable[[dict[str, Any], int], dict[str, Any]]] = set()
 
     def make_dataset(self, files: ExampleFiles, split: str) -> DocumentDataset:
         """Cuts documents beyond ``--max-source-positions`` at a sentence."""
@@ -257,7 +259,7 @@ class TreeClassificationTask(ClassificationTask):
         has_class = ClassNodes(self.label_dictionary) if self.record.node_labels else None
         reader, is_train = SentenceTreeReader(self.read_tree, has_class), split == self.cfg.train_subset
         texts = files.tokens, lengths, self.src_dict, files.targets, self.tgt_dict
-        return DocumentDataset(files.trees, reader, *texts, shuffle=is_train)
+        return DocumentDataset(files.trees, reader, *texts, shuffle=is_train, completions=self.completions)
 
     def differences(self, folder: Path, manifest: Manifest) -> list[str]:
         """Also compares the labels of nodes."""
@@ -300,6 +302,8 @@ class TreeClassificationTask(ClassificationTask):
         """Builds any model of classes; one that reads no trees never gets them, and never trains on nodes."""
         model = super().build_model(cfg, from_checkpoint)
         reads_trees = isinstance(model, TreeClassifier)
+        if reads_trees and model.complete_trees is not None:
+            self.completions.add(model.complete_trees)
         if str(self.cfg.label_nodes) == "all" and not reads_trees:
             raise InputError(
                 f"--label-nodes all trains the states of nodes, and {type(model).__name__} reads sequences",

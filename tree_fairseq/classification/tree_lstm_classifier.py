@@ -21,7 +21,7 @@ from tree_fairseq.classification.classifier import (
 )
 from tree_fairseq.nn.extended_transformer import set_defaults
 from tree_fairseq.nn.tree_batch import TreeBatch
-from tree_fairseq.nn.tree_lstm import MAX_POSITIONS, TreeLSTM
+from tree_fairseq.nn.tree_lstm import MAX_POSITIONS, TreeLSTM, level_sizes
 
 
 @dataclass(frozen=True)
@@ -100,6 +100,16 @@ def _put(values: Tensor, columns: Tensor) -> Tensor:
     return torch.empty_like(values).scatter(1, columns, values)
 
 
+BINARY_LEVELS = "binary_levels"
+
+
+def with_binary_levels(sentence_trees: dict[str, Any], pad: int) -> dict[str, Any]:
+    """Adds the levels of the binary trees to collated documents, so that the encoder need not ask the device."""
+    tree = BinaryBranches.of(TreeBatch.from_net_input(sentence_trees, sentence_trees["tokens"], pad))
+    sizes = level_sizes(*(values.numpy() for values in (tree.parents, tree.branches, tree.mask)), degree=2)
+    return {**sentence_trees, BINARY_LEVELS: sizes}
+
+
 class TreeLSTMEncoder(FairseqEncoder):
     """Tai et al.'s binary Tree-LSTM over documents of many trees, which are binarised to the right.
 
@@ -135,7 +145,7 @@ class TreeLSTMEncoder(FairseqEncoder):
             self.embed_labels(label) + self.intermediate,
         ]
         x = self.dropout(torch.cat(features, dim=1))  # (R, 2 S, E)
-        h, _ = self.tree_lstm(x, tree.parents, tree.branches, tree.mask)
+        h, _ = self.tree_lstm(x, tree.parents, tree.branches, tree.mask, sentence_trees.get(BINARY_LEVELS))
         own = h[torch.arange(len(h), device=h.device), tree.root]  # (R, D)
         documents = sentence_trees["document"], sentence_trees["num_documents"]
         roots = pool_roots(own, *documents, self.document_root)
@@ -157,6 +167,7 @@ class TreeLSTMClassifier(TreeClassifier):
     """A Tree-LSTM from the leaves up and a readout of its roots, nodes and leaves."""
 
     config = TreeLSTMClassifierConfig
+    complete_trees = staticmethod(with_binary_levels)
 
     @classmethod
     def build_encoder(cls, cfg, task, embeddings):
