@@ -21,7 +21,6 @@ from torch import Tensor
 
 from tree_fairseq.data_bin.kinds import DataKind, Export, export_forests, register_kind
 from tree_fairseq.data_bin.manifest import Manifest, Section, register_section
-from tree_fairseq.data_bin.records import SideRecord
 from tree_fairseq.data_bin.token_files import (
     found_impl,
     joined,
@@ -131,10 +130,9 @@ class ClassificationRecord(Section):
             for name in ("input_format", "node_symbols", "regression")
             if getattr(self, name) != getattr(other, name)
         ]
-        if self.text_parser is None or other.text_parser is None:
-            return found
-        ours, theirs = (SideRecord("source", each.text_parser, each.text_identity, "") for each in (self, other))
-        return found + ours.differences(theirs)
+        if None not in (self.text_parser, other.text_parser) and self.text_identity != other.text_identity:
+            found.append(f"parser of new text: {self.text_identity} and {other.text_identity}")
+        return found
 
     def dictionaries(self, source_lang: str) -> list[str]:
         """Names the dictionary of classes, once a split has classes."""

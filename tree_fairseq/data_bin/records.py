@@ -57,14 +57,6 @@ class SplitRecord:
     files: list[str]
 
 
-# Options that change how fast trees are made and what happens to bad input, but not which trees good input gets.
-# The identity has the hash of the subword model.
-_INDIFFERENT_OPTIONS = (
-    *("batch_size", "device", "parser_dir", "subword_model"),
-    *("on_parse_error", "max_parse_failures"),
-)
-
-
 @dataclass
 class SideRecord(Record):
     """The trees of one language.
@@ -72,7 +64,7 @@ class SideRecord(Record):
     Attributes:
         side: ``source`` or ``target``
         parser: the parser's options, for parsing new text in the same way (:attr:`options`)
-        identity: name, version and model of the parser that ran
+        identity: all that decides the trees, such as name, version and model of the parser that ran
         labels: name of the label dictionary
     """
 
@@ -89,12 +81,6 @@ class SideRecord(Record):
     def options(self) -> ParserOptions:
         """How the text of this side was parsed."""
         return ParserOptions.from_json(self.parser)
-
-    def differences(self, other: SideRecord) -> list[str]:
-        """Returns the differences through which the two give different trees to the same text."""
-        mine, theirs = self.options.to_json(), other.options.to_json()
-        pairs = ((name, mine[name], theirs[name]) for name in mine if name not in _INDIFFERENT_OPTIONS)
-        return super().differences(other) + [f"{name}: {one} and {two}" for name, one, two in pairs if one != two]
 
 
 @dataclass
