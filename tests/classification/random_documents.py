@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from tests.nn.tiny import random_tree
 from tree_fairseq.classification.document_structure import pack
-from tree_fairseq.nn.tree_batch import NodeArrays, collate_trees
+from tree_fairseq.nn.tree_batch import Branches, NodeArrays, collate_trees
 
 PAD, SYMBOLS = 1, 9
 
@@ -58,13 +58,14 @@ class Documents:
     def _collate(cls, sentences, extra: int = 0, nodes: int = 0) -> dict[str, torch.Tensor]:
         """``tokens`` and trees of sentences as rows."""
         trees = collate_trees([tree for _, tree in sentences], PAD)
-        del trees["branches"]  # models list them, because padding is added
+        del trees["branches"]  # padding is added to them
         missing = max(extra, nodes - trees["label"].size(1))
         padded = {
             name: functional.pad(column, (0, missing), value=PAD if name == "label" else 0)
             for name, column in trees.items()
         }
-        return {"tokens": cls._stack([tokens for tokens, _ in sentences], extra), **padded}
+        branches = Branches.list(*(padded[name].numpy() for name in ("start", "end", "depth"))).as_dict()
+        return {"tokens": cls._stack([tokens for tokens, _ in sentences], extra), **padded, "branches": branches}
 
     def sentences(self) -> Iterator[tuple[bool, torch.Tensor, dict[str, torch.Tensor]]]:
         """Every sentence alone: whether it is the first of its document, ``[1, N]`` leaves, and its collated tree."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import shutil
+import sys
 
 import pytest
 import torch
@@ -13,7 +13,7 @@ from fairseq.models import ARCH_MODEL_REGISTRY
 from tests.nn.pretrained import library, save_roberta
 from tests.nn.tiny import arguments, build, dictionary
 from tests.tree_insertion.insertion_pairs import TINY, Examples, insertion_task
-from tree_fairseq.errors import InputError
+from tree_fairseq.errors import InputError, MissingLibraryError
 from tree_fairseq.nn.pretrained import PretrainedEncoder
 
 PIECES = [*(f"s{k}" for k in range(18)), "##ly"]
@@ -210,13 +210,6 @@ def test_sources_that_are_not_split_into_pieces_are_refused(folder):
 def test_the_message_names_the_missing_package(monkeypatch, tmp_path):
     (tmp_path / "config.json").write_text("{}")
     (tmp_path / "model.safetensors").write_bytes(b"")
-
-    def without(name, *args):
-        if name == "transformers":
-            raise ImportError(f"No module named {name!r}")
-        return found(name, *args)
-
-    found = importlib.import_module
-    monkeypatch.setattr(importlib, "import_module", without)
-    with pytest.raises(InputError, match=r"needs the package transformers .*pip install 'tree-fairseq\[pretrained\]'"):
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(MissingLibraryError, match=r"needs transformers.*pip install 'tree-fairseq\[pretrained\]'"):
         PretrainedEncoder.from_folder(SOURCE, tmp_path)

@@ -28,11 +28,11 @@ def _is_proper(tree) -> bool:
 
 
 @settings(max_examples=20, deadline=None)
-@given(data=st.data(), degree=st.integers(1, 4), full=st.booleans(), seed=st.integers(0, 99))
-def test_it_equals_the_recursion_of_the_paper(data, degree, full, seed):
+@given(data=st.data(), degree=st.integers(1, 4), seed=st.integers(0, 99))
+def test_it_equals_the_recursion_of_the_paper(data, degree, seed):
     tree, mask, roots = data.draw(batches(degree))
     torch.manual_seed(seed)
-    lstm = TreeLSTM(3, 2, degree, full).double()
+    lstm = TreeLSTM(3, 2, degree).double()
     features = torch.randn(*mask.shape, 3, dtype=torch.float64, requires_grad=True)
     h, c = lstm(features, tree["parents"], tree["branches"], mask)
     assert not h[~mask].any() and not c[~mask].any()

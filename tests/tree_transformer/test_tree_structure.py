@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.nn.random_forests import collated, forests
-from tree_fairseq.nn.tree_batch import TreeBatch
+from tree_fairseq.nn.tree_batch import Branches, TreeBatch
 from tree_fairseq.tree_transformer.tree_structure import TreeStructure
 
 PAD = 1
@@ -135,6 +135,7 @@ def test_a_row_of_padding_alone():
     tokens = torch.tensor([[5, 6, 2], [PAD, PAD, PAD]])
     zeros = torch.zeros(2, 1, dtype=torch.long)
     tree = {"label": torch.tensor([[7], [PAD]]), "start": zeros, "end": torch.tensor([[2], [0]]), "depth": zeros}
+    tree["branches"] = Branches.list(*(tree[name].numpy() for name in ("start", "end", "depth"))).as_dict()
     structure = TreeStructure.build(TreeBatch.from_net_input(tree, tokens, PAD), True, True)
     assert structure.padding[1].all()
     assert not structure.share[1].any() and not structure.above[1].any()

@@ -4,7 +4,6 @@ Only this file imports the package: encoders as those of fairseq, their tokenize
 """
 
 import functools
-import importlib
 import json
 import logging
 import os
@@ -26,13 +25,13 @@ from tree_fairseq.errors import InputError
 from tree_fairseq.nn.tensors import first_tokens, padded_on_the_right
 from tree_fairseq.repairs.fairseq_versions import stand_in_for_broken_torchaudio
 from tree_fairseq.support.options import option
+from tree_fairseq.support.python_versions import import_library
 
 logger = logging.getLogger(__name__)
 
 _UNKNOWN = -1
 _DROPOUT = ("hidden_dropout_prob", "hidden_dropout", "dropout")
 _ATTENTION_DROPOUT = ("attention_probs_dropout_prob", "attention_dropout")
-_INSTALL = "Install it: pip install 'tree-fairseq[pretrained]'."
 # Nothing is fetched when a model is loaded, and no code of it runs.
 _LOCAL = {"local_files_only": True, "trust_remote_code": False}
 # All that an encoder and its tokenizer are made of; weights in forms that can run code are not fetched.
@@ -42,10 +41,7 @@ _WANTED = ["*.json", "*.model", "*.txt", "*.safetensors"]
 def library() -> ModuleType:
     """Imports the package."""
     stand_in_for_broken_torchaudio()
-    try:
-        return importlib.import_module("transformers")
-    except ImportError as error:
-        raise InputError(f"a pretrained encoder needs the package transformers ({error})", hint=_INSTALL) from error
+    return import_library("transformers", "pretrained", "a pretrained encoder")
 
 
 def encoder_folder(name: Union[str, os.PathLike]) -> Path:
@@ -53,9 +49,7 @@ def encoder_folder(name: Union[str, os.PathLike]) -> Path:
     path = Path(name)
     if path.exists() or path.is_absolute() or len(path.parts) > 2 or os.fspath(name).startswith("."):
         return path
-    # The hub's own package comes with transformers.
-    library()
-    hub = importlib.import_module("huggingface_hub")
+    hub = import_library("huggingface_hub", "pretrained", "a pretrained encoder")
     try:
         return Path(hub.snapshot_download(repo_id=os.fspath(name), allow_patterns=_WANTED))
     # Errors of the hub, the network and the file system have no common base.

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from fairseq import utils
 from fairseq.data import Dictionary
 from torch import Tensor
 
@@ -250,8 +249,7 @@ class TreeBatch:
         is_node: ``[B, M]`` bool, false at padding
         is_leaf: ``[B, N]`` bool, false at padding; true at EOS, which no node covers
         first_leaf: ``[B, 1]`` int64, column of the first leaf of each sentence
-        listed: the branches as they were collated, with columns of leaves in sentences without padding; None if they
-            were not listed
+        branches: as they were collated, with columns of leaves in sentences without padding
     """
 
     label: Tensor
@@ -261,7 +259,7 @@ class TreeBatch:
     is_node: Tensor
     is_leaf: Tensor
     first_leaf: Tensor
-    listed: Branches | None = None
+    branches: Branches
 
     @classmethod
     def from_net_input(cls, source_spans: dict[str, Any], src_tokens: Tensor, pad: int) -> TreeBatch:
@@ -281,16 +279,8 @@ class TreeBatch:
             is_node=source_spans["end"] > source_spans["start"],
             is_leaf=is_leaf,
             first_leaf=first_leaf,
-            listed=Branches(**source_spans["branches"]) if "branches" in source_spans else None,
+            branches=Branches(**source_spans["branches"]),
         )
-
-    def branches(self) -> Branches:
-        """The branches of the trees, which are listed here, on the CPU, if the batch does not have them."""
-        if self.listed is not None:
-            return self.listed
-        spans = self.start - self.first_leaf, self.end - self.first_leaf, self.depth
-        listed = Branches.list(*(values.cpu().numpy() for values in spans))
-        return Branches(**utils.apply_to_sample(lambda each: each.to(self.start.device), listed.as_dict()))
 
     def covers(self) -> Tensor:
         """Whether each node covers each leaf, ``[B, M, N]`` bool."""

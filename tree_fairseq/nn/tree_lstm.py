@@ -191,15 +191,13 @@ class TreeLSTM(nn.Module):
     All nodes of a level are computed together, the deepest level first.
 
     Args:
-        input_dim, hidden_dim, degree: E, D and n
-        full_forget_gates: whether the gate of a child also depends on its siblings; otherwise U_fkl is zero for k ≠ l,
-            as the paper proposes for large n. By default true for binary trees only
+        input_dim, hidden_dim, degree: E, D and n; for n > 2, U_fkl is zero for k ≠ l, as the paper proposes
     """
 
-    def __init__(self, input_dim: int, hidden_dim: int, degree: int, full_forget_gates: bool | None = None):
+    def __init__(self, input_dim: int, hidden_dim: int, degree: int):
         super().__init__()
         self.hidden_dim, self.degree = hidden_dim, degree
-        self.full_forget_gates = degree <= 2 if full_forget_gates is None else full_forget_gates
+        self.full_forget_gates = degree <= 2  # the gate of a child also depends on its siblings
         self.from_features = nn.Linear(input_dim, 4 * hidden_dim)
         num_forget_gates = degree if self.full_forget_gates else 1
         self.from_children = BranchLinear(degree, hidden_dim, (3 + num_forget_gates) * hidden_dim, bias=False)

@@ -193,7 +193,7 @@ class BranchSums:
         ``max_ranks`` and ``max_lengths`` are the numbers of rows of the tables. The branches of the batch have to be
         listed for the same numbers.
         """
-        (num_sentences, num_nodes, num_leaves), listed = share.shape, batch.branches()
+        (num_sentences, num_nodes, num_leaves), listed = share.shape, batch.branches
         all_nodes, all_leaves = num_sentences * num_nodes, num_sentences * num_leaves
         longest = min(num_nodes, num_leaves, BLOCK * (len(listed.upper) + 1))
         num_ranks, num_lengths = min(max_ranks, num_leaves), min(max_lengths, longest)

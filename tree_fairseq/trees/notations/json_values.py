@@ -164,7 +164,6 @@ def _is_text(label: str, *, is_leaf: bool) -> bool:
 class _Open:
     """An object or a list that has not been closed; an object has as many keys as values, or one more."""
 
-    column: int
     closer: str
     keys: list[str] = field(default_factory=list)
     values: list[Tree] = field(default_factory=list)
@@ -191,7 +190,7 @@ class _JsonReader:
                     top.keys.append(self._key(token))
                     token = self._next()
                 if token in _CLOSERS:
-                    self.open.append(_Open(self.place, _CLOSERS[token]))
+                    self.open.append(_Open(_CLOSERS[token]))
                     continue
                 value = self._scalar(token)
             # The value may complete the object or list around it, which may in turn complete the one around that.
@@ -201,7 +200,7 @@ class _JsonReader:
                 if token == ",":
                     break
                 if token != self.open[-1].closer:
-                    raise self._expected(f"',' or {self.open[-1].closer!r}", token, closes=True)
+                    raise self._expected(f"',' or {self.open[-1].closer!r}", token)
                 value = self.open.pop().tree()
             else:
                 if token := self._next():
@@ -246,12 +245,6 @@ class _JsonReader:
             raise NotationError("half of a character in a string", column=start, hint="Write both of its \\u codes.")
         return text
 
-    def _expected(self, name: str, token: str, *, closes: bool = False) -> NotationError:
-        if not token and closes:
-            return NotationError(
-                f"the line ends where {len(self.open)} more brackets should close, the first of them opened here",
-                column=self.open[0].column,
-                hint="Write each value on one line.",
-            )
+    def _expected(self, name: str, token: str) -> NotationError:
         message = f"expected {name}, found {repr(shorten(token)) if token else 'the end of the line'}"
         return NotationError(message, column=self.place - len(token) + 1, hint="The line has to be JSON.")
