@@ -212,9 +212,7 @@ def test_long_examples_are_named(folders):
     text, data = folders["sentence"]
     counts = [len(line.split("\t")[0].split()) + 1 for line in lines_of(text / "train.tsv")]
     limit = max(counts) - 1
-    with pytest.raises(
-        LongSentenceError, match=rf"text-class.text:{int(np.argmax(counts)) + 1}: a text of {max(counts)} tokens"
-    ):
+    with pytest.raises(LongSentenceError, match=rf"train:{int(np.argmax(counts)) + 1}: a text of {max(counts)} tokens"):
         task_of(data, max_source_positions=limit).load_dataset("train")
     with pytest.raises(LongSentenceError, match="input:1: a text of 5 tokens"):
         task_of(data, max_source_positions=4).get_interactive_tokens_and_lengths(["a a a a"], lambda line: line)

@@ -265,13 +265,12 @@ class DocumentDataset(TextDataset):
 
 
 def document_lengths(
-    trees: Sequence[StoredTree], leaves: np.ndarray, limit: int, place: Callable[[int], tuple[str, int]], name: str
+    trees: Sequence[StoredTree], leaves: np.ndarray, limit: int, name: str, first: int = 1
 ) -> np.ndarray:
     """Returns how many leaves of each document a model reads, ``[documents]`` int64.
 
-    Documents of more than ``limit`` leaves are cut at a sentence, with a warning that has their ``name``. ``place``
-    returns the file of a document and its line in the file, from 1, for the LongSentenceError of one whose first
-    sentence is longer than the limit.
+    Documents of more than ``limit`` leaves are cut at a sentence, with a warning that has their ``name``. Raises
+    LongSentenceError for one whose first sentence is longer than the limit; ``first`` is the number of the first.
     """
     kept = np.array(leaves, np.int64)
     too_long, left_out = np.flatnonzero(kept > limit).tolist(), 0
@@ -279,7 +278,7 @@ def document_lengths(
         kept[index], sentences = kept_leaves(trees[index], limit)
         left_out += sentences
         if not kept[index]:
-            refuse_long_text(f"a sentence of {int(trees[index].end[0])} tokens", limit, *place(index))
+            refuse_long_text(f"a sentence of {int(trees[index].end[0])} tokens", limit, name, first + index)
     if too_long:
         message = "[%s] %d documents of more than %d tokens were cut at a sentence: %d sentences left out"
         logger.warning(message, name, len(too_long), limit, left_out)

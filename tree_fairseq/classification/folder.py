@@ -242,22 +242,12 @@ class ExampleFiles(NamedTuple):
         lengths: leaves of each document, or tokens of each text with the ends of its sentences, int64 ``[examples]``
         targets: target tokens of each, with EOS; None if the split was preprocessed without classes
         trees: full trees of each document; None in a folder without trees
-        parts: the token files and the number of examples in each, in order
     """
 
     tokens: Sequence[Tensor]
     lengths: np.ndarray
     targets: Sequence[Tensor] | None
     trees: Sequence[StoredTree] | None
-    parts: list[tuple[str, int]]
-
-    def place(self, index: int) -> tuple[str, int]:
-        """Returns the file of an example and its line in it, from 1."""
-        for path, count in self.parts:
-            if index < count:
-                return path, index + 1
-            index -= count
-        raise IndexError(index)
 
 
 def open_split(
@@ -310,8 +300,7 @@ def open_split(
             f"{folder}: the numbers of texts, trees and classes of '{split}' differ "
             f"({', '.join(map(str, sorted(counts)))}). Preprocess again"
         )
-    parts = [(str(prefix), len(lengths)) for prefix, lengths in zip(texts, sizes)]
-    return ExampleFiles(tokens, np.concatenate(sizes).astype(np.int64), targets, trees, parts)
+    return ExampleFiles(tokens, np.concatenate(sizes).astype(np.int64), targets, trees)
 
 
 def export_class_trees(folder: Path, split: str) -> Iterator[str]:

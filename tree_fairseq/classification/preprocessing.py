@@ -32,7 +32,7 @@ from tree_fairseq.classification.folder import (
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.staging import Staging, Work, staging_path
 from tree_fairseq.data_bin.token_files import found_impl, token_file_names, token_prefix
-from tree_fairseq.errors import DictionaryMismatchError, InputError, ParserError
+from tree_fairseq.errors import DictionaryMismatchError, InputError, ParserError, UnknownClassError
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.preprocessing.plan import (
     PreprocessPlan,
@@ -216,7 +216,10 @@ def _given_classes(args: Namespace) -> list[str] | None:
     if not args.tgtdict or args.only_source:
         return None
     dictionary = Dictionary.load(args.tgtdict)
-    return dictionary.symbols[dictionary.nspecial :]
+    names = dictionary.symbols[dictionary.nspecial :]
+    if UNLABELLED in names:
+        raise UnknownClassError(f"{UNLABELLED} marks nodes without a class, and here it is a class", args.tgtdict)
+    return names
 
 
 def _start_record(

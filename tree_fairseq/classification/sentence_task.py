@@ -80,7 +80,7 @@ class TreeSentenceClassificationTask(ClassificationTask):
         """Refuses examples beyond ``--max-source-positions``."""
         limit = self.cfg.max_source_positions
         for index in np.flatnonzero(files.lengths > limit)[:1].tolist():
-            _refuse_text(files.lengths[index], limit, *files.place(index))
+            _refuse_text(files.lengths[index], limit, split, index + 1)
         is_train = split == self.cfg.train_subset
         return TextDataset(files.tokens, files.lengths, self.src_dict, files.targets, self.tgt_dict, is_train)
 
@@ -102,9 +102,9 @@ class TreeSentenceClassificationTask(ClassificationTask):
                 _refuse_text(len(words[-1]) + 1, limit, INPUT, number)
         return NewLines([self.encode_words(own, append_eos=True) for own in words], words=words)
 
-    def new_dataset(self, lines) -> TextDataset:
+    def build_dataset_for_inference(self, src_tokens, src_lengths, constraints=None) -> TextDataset:
         """Makes a data set without trees."""
-        lines = lines if isinstance(lines, NewLines) else NewLines(lines)
+        lines = src_tokens if isinstance(src_tokens, NewLines) else NewLines(src_tokens)
         return TextDataset(lines, lines.lengths, self.src_dict, is_typed=True)
 
     def build_generator(self, models, args, seq_gen_cls=None, extra_gen_cls_kwargs=None, **kwargs):

@@ -155,11 +155,7 @@ class ClassificationTask(ClassTask, TreeTask):
         return read, read.lengths.tolist()
 
     def build_dataset_for_inference(self, src_tokens, src_lengths, constraints: Optional[Tensor] = None):
-        """Makes a data set of lines to classify, as :meth:`new_dataset` does; constraints are not read."""
-        return self.new_dataset(src_tokens)
-
-    def new_dataset(self, lines) -> TextDataset:
-        """Makes a data set of token tensors, which may be :class:`NewLines`."""
+        """Makes a data set of token tensors to classify, which may be :class:`NewLines`; constraints are not read."""
         raise NotImplementedError
 
     # Predictions
@@ -255,7 +251,7 @@ class TreeClassificationTask(ClassificationTask):
 
     def make_dataset(self, files: ExampleFiles, split: str) -> DocumentDataset:
         """Cuts documents beyond ``--max-source-positions`` at a sentence."""
-        lengths = document_lengths(files.trees, files.lengths, self.cfg.max_source_positions, files.place, split)
+        lengths = document_lengths(files.trees, files.lengths, self.cfg.max_source_positions, split)
         has_class = ClassNodes(self.label_dictionary) if self.record.node_labels else None
         reader, is_train = SentenceTreeReader(self.read_tree, has_class), split == self.cfg.train_subset
         texts = files.tokens, lengths, self.src_dict, files.targets, self.tgt_dict
@@ -286,13 +282,13 @@ class TreeClassificationTask(ClassificationTask):
         forests = self.line_trees.read(lines, encode_fn, first_line, INPUT)
         trees = [as_stored(forest, self.label_dictionary) for forest in forests]
         leaves = np.array([tree.num_leaves for tree in trees], np.int64)
-        limit = self.cfg.max_source_positions
-        kept = document_lengths(trees, leaves, limit, lambda index: (INPUT, first_line + index), INPUT)
+        kept = document_lengths(trees, leaves, self.cfg.max_source_positions, INPUT, first_line)
         words = [forest.leaves[:length] for forest, length in zip(forests, kept.tolist())]
         return NewLines([self.encode_words(own) for own in words], trees, words)
 
-    def new_dataset(self, lines) -> DocumentDataset:
+    def build_dataset_for_inference(self, src_tokens, src_lengths, constraints=None) -> DocumentDataset:
         """Parses token tensors without trees by their words."""
+        lines = src_tokens
         if not isinstance(lines, NewLines):
             lines = self.read_lines([self.src_dict.string(tokens) for tokens in lines], lambda line: line)
         reader = SentenceTreeReader(self.read_tree)
