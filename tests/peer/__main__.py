@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -36,26 +37,30 @@ def run_tests(folder: Path, names: Sequence[str], plugin: Path | None, seconds: 
         seconds: after which the process is stopped; TimeoutExpired is raised
     """
     with tempfile.TemporaryDirectory() as modules:
-        outcomes = Path(modules) / "outcomes.json"
-        for path in (Path(__file__).with_name("outcome_recorder.py"), plugin):
-            if path is not None:
-                (Path(modules) / path.name).symlink_to(path)
-        environment = {
-            **os.environ,
-            "PYTHONPATH": modules,
-            "PEER_OUTCOMES": str(outcomes),
-            # fairseq 0.12 cannot read its own checkpoints with the default of torch 2.6 and later.
-            "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1",
-            "PEER_PLUGIN": "" if plugin is None else plugin.stem,
-        }
-        flags = ["-p", "outcome_recorder", "-p", "no:cacheprovider", "-q", "--tb=no", "--continue-on-collection-errors"]
+        outcomes = Path(modules) / "outcomes.xml"
+        # fairseq 0.12 cannot read its own checkpoints with the default of torch 2.6 and later.
+        environment = {**os.environ, "PYTHONPATH": modules, "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1"}
+        flags = ["-p", "no:cacheprovider", "-q", "--tb=no", "--continue-on-collection-errors"]
+        flags += [f"--junitxml={outcomes}", "-o", "junit_family=xunit1"]
+        if plugin is not None:
+            (Path(modules) / plugin.name).symlink_to(plugin)
+            flags += ["-p", "fairseq", "-p", plugin.stem]  # the package registers where fairseq was imported before
         wanted = [name if name.startswith("tests") else f"tests/{name}" for name in names] or ["tests"]
         command = [sys.executable, "-m", "pytest", *flags, "--rootdir", str(folder), *wanted]
         run = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "timeout": seconds}
         ended = subprocess.run(command, cwd=folder, env=environment, **run)
         if not outcomes.exists() or ended.returncode > _SOME_FAILED:
             raise SystemExit(f"pytest did not run the tests:\n{ended.stdout[-2000:]}")
-        return json.loads(outcomes.read_text(encoding="utf-8"))
+        return dict(map(_outcome, ElementTree.parse(outcomes).iter("testcase")))
+
+
+def _outcome(case: ElementTree.Element) -> tuple[str, str]:
+    """The name of a test as pytest takes it, and its outcome."""
+    path = case.get("file", "")
+    classes = case.get("classname", "").removeprefix(path.removesuffix(".py").replace("/", ".")).strip(".")
+    name = "::".join(part for part in (path, *classes.split("."), case.get("name", "")) if part)
+    found = {child.tag for child in case}
+    return name, "failed" if found & {"failure", "error"} else "skipped" if "skipped" in found else "passed"
 
 
 def differences(without: dict[str, str], with_plugin: dict[str, str]) -> dict[str, tuple[str, str]]:

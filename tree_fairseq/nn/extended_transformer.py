@@ -34,6 +34,7 @@ class ExtendedTransformer(TransformerModelBase):
 
     flags: type[FairseqDataclass] = FairseqDataclass  # those beside fairseq's
     default_encoder = "transformer"
+    own_parts: tuple[str, ...] = (".phrase_bias.",)  # of the names of weights that a stock transformer does not have
     decoder_class: type[MemoryDecoder] = MemoryDecoder
 
     def __init__(self, cfg, encoder, decoder):
@@ -86,9 +87,10 @@ class ExtendedTransformer(TransformerModelBase):
         )
 
     def upgrade_state_dict(self, state_dict: dict[str, Tensor]):
-        """Adds the initial biases on attention to phrases to a checkpoint without them, and logs their names."""
+        """Adds the initial weights of parts of our own to a checkpoint without them, and logs their names."""
         own = self.state_dict()
-        add_initial_weights(state_dict, {name: own[name] for name in own if ".phrase_bias." in name})
+        for part in self.own_parts:
+            add_initial_weights(state_dict, {name: own[name] for name in own if part in name})
         super().upgrade_state_dict(state_dict)
 
     def read(self, src_tokens: Tensor, src_lengths: Tensor, **options: Any) -> dict[str, list]:

@@ -24,7 +24,7 @@ from tree_fairseq.nn.extended_transformer import ExtendedTransformer, register_a
 from tree_fairseq.nn.modalities import CONSTITUENCY
 from tree_fairseq.nn.phrase_bias import PhraseBias, PhraseBiasConfig
 from tree_fairseq.nn.shared_memory import MemoryType, SharedMemoryAttention, with_rows_moved
-from tree_fairseq.nn.stock_weights import add_initial_weights, built_aside, built_in_place
+from tree_fairseq.nn.stock_weights import built_aside, built_in_place
 from tree_fairseq.nn.tensors import attention_options, dropout_of_weights, split_heads
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.support.options import option
@@ -272,13 +272,7 @@ class TreeTransformerModel(ExtendedTransformer):
 
     flags = TreeModelConfig
     default_encoder = ENCODER.name
-
-    def upgrade_state_dict(self, state_dict: dict[str, Tensor]):
-        """Adds initial weights of labels and accumulation to the checkpoint of a stock transformer."""
-        super().upgrade_state_dict(state_dict)
-        own = self.state_dict()
-        new = {name: own[name] for name in own if "embed_labels" in name or ".accumulation." in name}
-        add_initial_weights(state_dict, new)
+    own_parts = (*ExtendedTransformer.own_parts, ".embed_labels.", ".accumulation.")
 
 
 # The sizes of the paper: of its models for IWSLT and WMT (fairseq's own size), and its tiny model.
