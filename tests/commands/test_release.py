@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 from tests.end_to_end.commands import hypotheses, run
 from tests.end_to_end.tiny_corpus import make_pairs
 from tree_fairseq import hub
-from tree_fairseq.commands.release import main, write_released_model
+from tree_fairseq.commands.release import main, release, write_released_model
 from tree_fairseq.errors import CheckpointError
 from tree_fairseq.repairs.checkpoint_loading import load_weights_only, read_released_model
 
@@ -26,7 +26,7 @@ def released(trained, tmp_path_factory):
     card = folder.parent / "card.md"
     card.write_text("# A tiny model\n", encoding="utf-8")
     command = [str(trained.data), "--path", str(trained.best), "--output", str(folder), "--card", str(card)]
-    assert main(command) == 0
+    assert main([*command, "--checkpoint"]) == 0
     return folder
 
 
@@ -36,12 +36,12 @@ def translations(folder, name, **options) -> list[str]:
 
 def test_a_release_translates_as_the_checkpoint_does(trained, released):
     expected = translations(trained.folder, "checkpoint_best.pt", data_name_or_path=trained.data)
-    assert translations(released, None) == expected
+    assert translations(released, None) == translations(released, "model.pt") == expected
 
 
 def test_a_release_has_what_new_text_needs_and_no_more(released):
     names = {path.name for path in released.iterdir()}
-    assert names >= {"README.md", "model.safetensors", "dict.en.txt", "dict.de.txt", "tree.json"}
+    assert names >= {"README.md", "model.safetensors", "model.pt", "dict.en.txt", "dict.de.txt", "tree.json"}
     assert not any(name.startswith(("train", "valid", "test")) or name.endswith(".log") for name in names)
 
 
@@ -74,15 +74,16 @@ def test_half_precision_halves_the_file(trained, tmp_path):
         assert weights[name].dtype == tensor.dtype
 
 
-def test_tied_weights_are_stored_once(trained, tmp_path):
+def test_tied_weights_are_stored_once_in_both_files(trained, tmp_path):
     state = load_weights_only(trained.best)
     names = [f"copy{number}" for number in range(4)]
     state["model"].update({name: torch.arange(50_000.0) % 1000 for name in names})
-    path = tmp_path / "tied.safetensors"
-    write_released_model(state, path, torch.float16)
-    weights = sum(tensor.numel() for name, tensor in state["model"].items() if name not in names)
-    assert path.stat().st_size < 2 * (weights + 2 * 50_000)
-    assert all(torch.equal(read_released_model(path)["model"][name], state["model"][name]) for name in names)
+    torch.save(state, tmp_path / "tied.pt")
+    release(trained.data, tmp_path / "tied.pt", tmp_path / "model", dtype=torch.float16, with_checkpoint=True)
+    sizes = [(tmp_path / "model" / f"model.{suffix}").stat().st_size for suffix in ("pt", "safetensors")]
+    assert sizes[0] < sizes[1] + 100_000
+    weights = torch.load(tmp_path / "model" / "model.pt", weights_only=True)["model"]
+    assert all(torch.equal(weights[name].float(), state["model"][name]) for name in names)
 
 
 @pytest.mark.parametrize("damage", ["cut", "foreign", "settings"])

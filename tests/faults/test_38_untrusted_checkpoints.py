@@ -55,7 +55,7 @@ def _average(good: Training, path: Path, output: Path) -> object:
 
 
 def _release(good: Training, path: Path, output: Path) -> object:
-    return release.main([str(good.data), "--path", str(path), "--output", str(output / "out")])
+    return release.main([str(good.data), "--path", str(path), "--output", str(output / "out"), "--checkpoint"])
 
 
 def _induce(good: Training, path: Path, _: Path) -> object:

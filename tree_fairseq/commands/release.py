@@ -2,8 +2,8 @@
 
 tree-fairseq release data-bin --path checkpoints/checkpoint_best.pt --output released --card card.md
 
-The folder has the model (``model.safetensors``), dictionaries, ``tree.json``, subword models and the model card
-(``README.md``). It loads with
+The folder has the model (``model.safetensors``, and with ``--checkpoint`` also ``model.pt`` for fairseq without this
+package's loader), dictionaries, ``tree.json``, subword models and the model card (``README.md``). It loads with
 ``hub.from_pretrained("released")`` and, with the task of its training, with ``fairseq-interactive released --user-dir
 $(tree-fairseq path) --task tree_translation --path released/model.safetensors``.
 """
@@ -44,6 +44,7 @@ def release(
     dtype: torch.dtype | None = None,
     card: Path | None = None,
     parser_dir: Path | None = None,
+    with_checkpoint: bool = False,
 ) -> list[Path]:
     """Writes the folder; the model comes last, so a folder with a model is complete.
 
@@ -54,6 +55,7 @@ def release(
         dtype: to store weights in; None keeps theirs
         card: text in Markdown that becomes ``README.md``
         parser_dir: model of the parser, to be part of the release
+        with_checkpoint: also write ``model.pt``, which ``torch.load(weights_only=True)`` reads
 
     Returns:
         the files of the folder
@@ -83,6 +85,11 @@ def release(
             copy.write(path.read_bytes())
     if parser_dir is not None:
         shutil.copytree(parser_dir, output / PARSER_FOLDER, dirs_exist_ok=True)
+    if with_checkpoint:
+        with atomic_file(output / "model.pt", "wb") as file:
+            weights, aliases = without_copies(state["model"], dtype)
+            weights = {name: weights[aliases.get(name, name)] for name in state["model"]}  # one storage for equal ones
+            torch.save({**state, "model": weights, "last_optimizer_state": None}, file)
     write_released_model(state, model, dtype)
     return sorted(path for path in output.rglob("*") if path.is_file())
 
@@ -161,7 +168,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add("--dtype", choices=_DTYPES, default="float32", help="to store weights in (default: %(default)s)")
     add("--card", type=Path, metavar="FILE", help="the model card, in Markdown: data, licence, scores, limits")
     add("--parser-dir", type=Path, metavar="DIR", help="model of the parser, to be part of the release")
+    add("--checkpoint", action="store_true", help="also write model.pt, for fairseq without safetensors")
     args = parser.parse_args(arguments)
-    files = release(args.data, args.path, args.output, _DTYPES[args.dtype], args.card, args.parser_dir)
+    dtype = _DTYPES[args.dtype]
+    files = release(args.data, args.path, args.output, dtype, args.card, args.parser_dir, args.checkpoint)
     size = sum(path.stat().st_size for path in files)
     logger.info("%s: %d files, %.1f MB", args.output, len(files), size / 1e6)
