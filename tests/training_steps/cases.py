@@ -155,11 +155,8 @@ CASES = [
         for arch in ("transformer_classifier_tiny", "lstm_classifier_tiny")
         for case in _cases("documents", arch, {"": ()}, CLASSES)
     ],
-    *[
-        case
-        for arch in ("tree_transformer_classifier_tiny", "transformer_classifier_tiny")
-        for case in _cases("documents", arch, {"distances": _DISTANCES}, CLASSES)
-    ],
+    *_cases("documents", "tree_transformer_classifier_tiny", {"distances": _DISTANCES}, CLASSES),
+    *_cases("documents", "transformer_classifier_tiny", {"distances": ("--distance-bias", "linear")}, CLASSES),
     *_cases("sentences", "treeformer_classifier_tiny", {"distances": ("--distance-bias", "linear")}, CLASSES),
     *[
         case
