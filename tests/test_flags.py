@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent.parent / "tree_fairseq"
-MOST_FLAGS = 152
+MOST_FLAGS = 150
 FLAG = re.compile(r"--[a-z][a-z0-9-]+")
 
 
