@@ -70,10 +70,7 @@ def lines_to_classify(texts: dict[str, Path], kind: str) -> list[str]:
 def figures(log: str) -> dict[str, str]:
     """What the last validation told."""
     line = [line for line in log.splitlines() if "valid on 'valid' subset" in line][-1]
-    found = dict(part.split(" ", 1) for part in line.split("subset | ")[1].split(" | "))
-    assert "confusion" not in line  # a matrix has a line of its own
-    matrices = re.findall(r"confusion matrix of the validation, a row of predictions for each class: (.*)", log)
-    return {**found, "confusion": matrices[-1]} if matrices else found
+    return dict(part.split(" ", 1) for part in line.split("subset | ")[1].split(" | "))
 
 
 @pytest.mark.parametrize(
@@ -88,8 +85,6 @@ def figures(log: str) -> dict[str, str]:
 def test_all_commands_agree(texts, data, tmp_path, kind, arch):
     log = train(data[kind], tmp_path, arch=arch)
     valid = figures(log)
-    names = task_of(data[kind]).classes
-    assert re.fullmatch("; ".join(rf"{name}: \d+( \d+){{{len(names) - 1}}}" for name in names), valid["confusion"])
     assert ("node_accuracy" in valid) == (kind == "trees" and arch in TREE_ARCHS)
     best = tmp_path / "checkpoint_best.pt"
     again = figures(run("validate", data[kind], "--path", best, "--batch-size", 4, "--cpu", *TASK))
