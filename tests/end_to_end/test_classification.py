@@ -9,7 +9,7 @@ import pytest
 
 from tests.end_to_end.commands import hypotheses, lines_of, run
 from tests.end_to_end.roads import take_all
-from tests.end_to_end.tiny_classes import TASK, preprocess, task_of, train, write_examples
+from tests.end_to_end.tiny_classes import TASK, preprocess, train, write_examples
 from tree_fairseq import hub
 from tree_fairseq.errors import DataFolderError
 from tree_fairseq.hub import Classification
