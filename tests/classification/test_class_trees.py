@@ -59,15 +59,6 @@ def test_classes_are_the_labels_in_preorder_and_go_nowhere_else(tree):
     assert decode(read.tree) == (tree.map_labels(lambda label: NODE_SYMBOL),)
 
 
-@given(class_trees(), st.data())
-def test_other_classes_leave_the_symbols_as_they_are(tree, data):
-    labels = data.draw(st.permutations([node.label for node in inner_nodes(tree)]))
-    remaining = iter(labels)
-    other = tree.map_labels(lambda label: next(remaining))
-    first, second = (read_class_tree(write_forest((each,)), needs_class=False) for each in (tree, other))
-    assert first.tree == second.tree and sorted(first.classes) == sorted(second.classes)
-
-
 @pytest.mark.parametrize(
     ("line", "error"),
     [

@@ -126,25 +126,6 @@ def test_bfloat16(arch, document_root):
     torch.testing.assert_close(found.float(), expected, rtol=0.1, atol=0.1)
 
 
-@pytest.mark.parametrize("arch", TREE_ARCHITECTURES)
-def test_twins_that_differ_in_their_structure_alone_are_learned(arch):
-    words = ["4", "5", "6", "7"]
-    inner = [(0, 0), (0, 2), (1, 4), (2, 4)]  # the words under a node of their own
-    trees = [["4", *words[:start], *([["4", *words[start:end]]] if end else []), *words[end:]] for start, end in inner]
-    model = build(class_task(), "--dropout", "0", "--classifier-dropout", "0", arch=arch).train()
-    inputs, target = (
-        inputs_of(model, collate_documents([[tree_of(tree)] for tree in trees])),
-        torch.tensor([0, 1, 2, 1]),
-    )
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.005)
-    for _ in range(60):
-        loss = functional.cross_entropy(model(**inputs)["logits"], target)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    assert loss < 0.05
-
-
 def test_tiny_models_are_of_one_size():
     """So that a table compares what they are, not how large."""
     sizes = []

@@ -12,7 +12,6 @@ from torch import nn
 
 from tree_fairseq.classification.criterion import TreeClassificationCriterion
 from tree_fairseq.classification.folder import IGNORE
-from tree_fairseq.errors import DataFolderError
 
 CLASSES = 4
 
@@ -164,9 +163,3 @@ def test_half_precision_is_summed_in_single():
     half, _, _ = criterion(False)(model.to(torch.bfloat16), sample)
     assert half.dtype == torch.float32
     torch.testing.assert_close(half.double(), loss, rtol=0.02, atol=0.02)
-
-
-def test_examples_without_classes_are_refused():
-    model, sample = drawn(0)
-    with pytest.raises(DataFolderError, match="--only-source"):
-        criterion(False)(model, {**sample, "target": None})

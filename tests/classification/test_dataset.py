@@ -272,19 +272,6 @@ def test_parts_of_a_split_are_joined(trees, tree_data, tmp_path):
     assert caught.value.path == "valid"
 
 
-def test_examples_without_classes_are_loaded_for_being_classified(trees, tree_data, tmp_path):
-    given = ("--srcdict", tree_data / "dict.text.txt", "--tgtdict", tree_data / "dict.class.txt")
-    classify("--input-format", "trees", *prefixes(trees, "train"), "--destdir", tmp_path / "bin", *given)
-    classify(
-        "--input-format", "trees", *prefixes(trees, "test"), "--destdir", tmp_path / "bin", *given, "--only-source"
-    )
-    _, dataset = load(tmp_path / "bin", "test")
-    [batch] = batches_of(dataset, max_sentences=99)
-    assert batch["target"] is None and "node_target" not in batch
-    [same] = batches_of(load(tree_data, "test")[1], max_sentences=99)
-    assert_equal(batch["net_input"], same["net_input"])
-
-
 def test_a_split_that_is_not_there_is_named(tree_data):
     with pytest.raises(MissingTreesError, match=r"has examples for .*train.*, but not for test1"):
         load(tree_data, "test1")

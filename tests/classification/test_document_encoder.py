@@ -169,18 +169,3 @@ def test_learned_positions_are_learned_from_the_start_of_the_document():
         encoder(documents.rows).leaves[documents.rows["tokens"].ne(PAD)][:, 0].sum().backward()
         gradient = encoder.embed_positions.weight.grad
         assert gradient[PAD + 1 :].any(1).tolist() == [True] * read + [False] * (8 - read)
-
-
-@pytest.mark.parametrize("leaf_attention, document_root", MODES)
-def test_bfloat16_under_autocast_and_half_precision(leaf_attention, document_root):
-    documents = Documents(SIZES, extra=1)
-    encoder = build(leaf_attention, document_root).float().train()
-    expected = encoder.eval()(documents.rows).roots
-    with torch.autocast("cpu", torch.bfloat16):
-        roots = encoder(documents.rows).roots
-        roots[:, 0].float().sum().backward()
-    torch.testing.assert_close(roots.float(), expected, rtol=0.1, atol=0.1)
-    assert all(p.grad is None or torch.isfinite(p.grad).all() for p in encoder.parameters())
-    half = encoder.half()(documents.rows).roots
-    assert half.dtype == torch.float16
-    torch.testing.assert_close(half.float(), expected, rtol=0.05, atol=0.05)

@@ -10,7 +10,6 @@ import pytest
 import torch
 from fairseq.models import ARCH_CONFIG_REGISTRY
 from omegaconf import OmegaConf
-from torch import nn
 
 from tests.classification.examples import classify, write_rows, write_trees
 from tests.classification.test_dataset import assert_equal
@@ -115,31 +114,11 @@ def test_a_sequence_model_cannot_learn_nodes(tree_data):
         model_of(task_of(tree_data, label_nodes="all"), SEQUENCE_ARCH)
 
 
-class Listener(nn.Module):
-    """Notes what it is called with."""
-
-    def forward(self, **net_input):
-        self.heard = sorted(net_input)
-        return {"logits": torch.zeros(len(net_input["src_tokens"]), 4), "node_logits": None, "leaf_logits": None}
-
-
 @pytest.mark.parametrize("name", ["cross_entropy", "label_smoothed_cross_entropy"])
 def test_losses_of_tokens_are_refused(tree_data, name):
     with pytest.raises(InputError, match=f"--criterion {name} .* second class") as refused:
         task_of(tree_data).build_criterion(OmegaConf.create({"_name": name, "sentence_avg": False}))
     assert "--criterion tree_classification" in str(refused.value)
-
-
-@pytest.mark.parametrize("reads_trees", [False, True])
-def test_only_models_that_read_trees_see_them(row_data, monkeypatch, reads_trees):
-    task, dataset = load(row_data, "valid")
-    listener = Listener()
-    listener.tree_inputs = ("sentence_trees",) if reads_trees else ()
-    monkeypatch.setattr("fairseq.models.build_model", lambda *args: listener)
-    monkeypatch.setattr("fairseq.quantization_utils.quantize_model_scalar", lambda model, cfg: model)
-    model = task.build_model(Namespace())
-    task.inference_step(task.build_generator([model], Namespace()), [model], batch_of(dataset))
-    assert listener.heard == [*(["sentence_trees"] if reads_trees else []), "src_lengths", "src_tokens"]
 
 
 @pytest.mark.parametrize("roots", [("first", "mean"), ("mean", "first")])
@@ -260,19 +239,6 @@ def test_new_lines_are_read_as_the_data_were(request, kind):
     assert [list(forest) for forest in task.source_forests([line.split("\t")[0] for line in lines], str)]
 
 
-def test_the_interactive_command_s_batches_get_their_trees_back(row_data, rows):
-    """It keeps tokens, lengths and constraints, and nothing else."""
-    task = task_of(row_data)
-    model = model_of(task, TREE_ARCH)
-    generator = task.build_generator([model], Namespace())
-    lines = [line.split("\t")[0] for line in lines_of(rows, "valid.tsv")]
-    whole = batch_of(task.build_dataset_for_inference(*task.get_interactive_tokens_and_lengths(lines, str)))
-    rebuilt = {"net_input": {name: whole["net_input"][name] for name in ("src_tokens", "src_lengths")}}
-    ranked = task.inference_step(generator, [model], rebuilt, constraints=whole["constraints"])
-    for ours, theirs in zip_equal(ranked, task.inference_step(generator, [model], whole)):
-        assert [hypothesis["score"] for hypothesis in ours] == [hypothesis["score"] for hypothesis in theirs]
-
-
 def test_token_tensors_are_parsed_by_their_words(row_data):
     task = task_of(row_data)
     lines = ["a good film", "not bad . so so"]
@@ -302,15 +268,3 @@ def test_long_lines_are_cut_or_named(row_data, caplog):
     with pytest.raises(LongSentenceError) as caught:
         task.get_interactive_tokens_and_lengths(InputLines(["so so so so so so"], 3), str)
     assert (caught.value.path, caught.value.line) == ("input", 3)
-
-
-def test_targets_are_printed_as_lines(row_data):
-    task, dataset = load(row_data, "valid")
-    model = model_of(task, TREE_ARCH)
-    batch = batch_of(dataset)
-    names = [task.classes[index] for index in batch["target"]]
-    generator = task.build_generator([model], Namespace())
-    for _ in range(2):
-        task.inference_step(generator, [model], batch)
-        assert [task.target_dictionary.string(line) for line in batch["target"]] == names
-        assert (batch["target"][:, 1] == task.target_dictionary.eos()).all()

@@ -40,11 +40,6 @@ def test_figures_are_those_of_counting(pairs):
     )
 
 
-@given(PAIRS, PAIRS)
-def test_batches_are_summed(first, second):
-    np.testing.assert_array_equal(counts_of(first) + counts_of(second), counts_of(first + second))
-
-
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=20))
 def test_figures_of_two_classes_are_those_of_their_definitions(pairs):
     target, predicted = torch.tensor(pairs).long().unbind(1)

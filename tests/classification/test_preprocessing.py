@@ -131,12 +131,6 @@ def test_classes_are_sorted_and_counted(row_data):
     assert (record.splits["test1"].lines, record.splits["test1"].tokens, record.splits["test1"].unlabelled) == (7, 7, 0)
 
 
-def test_documents_are_forests(tmp_path):
-    write_lines(tmp_path / "train.tsv", ["a film . not so bad !\tpos", "so , so .\tneg"])
-    data = from_rows(tmp_path, tmp_path / "bin", "--tree-ssplit", "punct", splits=("train",))
-    assert [len(forest) for forest in export_forests(data, "text", "train")] == [2, 1]
-
-
 def test_windows_line_ends_change_nothing(rows, tmp_path):
     plain, windows = tmp_path / "plain", tmp_path / "windows"
     for folder, end in ((plain, "\n"), (windows, "\r\n")):

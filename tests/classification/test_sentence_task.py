@@ -108,17 +108,6 @@ def test_batches_are_the_lines(folders, kind, split):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_new_lines_are_read_as_those_of_the_folder(folders, kind):
-    text, data = folders[kind]
-    task = task_of(data)
-    task.load_dataset("valid")
-    lines = [line.rpartition("\t")[0] for line in lines_of(text / "valid.tsv")]
-    tokens, lengths = task.get_interactive_tokens_and_lengths(lines, lambda line: line)
-    for index, (ours, length) in enumerate(zip(tokens, lengths)):
-        assert ours.equal(task.dataset("valid")[index]["source"]) and length == len(ours)
-
-
-@pytest.mark.parametrize("kind", KINDS)
 def test_a_folder_is_whole_and_can_be_written_back(folders, kind):
     text, data = folders[kind]
     assert check_folder(data) == []

@@ -106,13 +106,6 @@ def test_without_classes_of_nodes_there_are_no_targets(forest):
         assert all(np.array_equal(getattr(row.nodes, name), getattr(same.nodes, name)) for name in FIELDS)
 
 
-@given(documents())
-def test_the_class_of_the_root_is_the_first(forest):
-    for row, tree in zip_equal(rows_of(forest), forest):
-        assert [*row.node_target, *row.leaf_target][0] == class_id(tree.label)
-        assert (len(row.nodes) == 0) == (row.length == 1)
-
-
 def test_classes_of_another_tree_are_refused():
     [tree] = read_forest("(0 (1 a) (2 b))")
     with pytest.raises(CorruptFileError, match="2 classes for a tree of 3 nodes"):
