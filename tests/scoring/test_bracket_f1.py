@@ -40,11 +40,6 @@ def test_sentences_without_gold_spans():
     assert bracket_f1([(word, word), (FLAT, FLAT)]).sentences == 1
 
 
-def test_a_gold_tree_compared_with_itself_has_100():
-    score = bracket_f1([(GOLD, GOLD)])
-    assert (score.sentence, score.corpus) == (100, 100)
-
-
 def test_trees_over_different_words_are_refused():
     with pytest.raises(ScoringError, match="sentence 2: 2 words, but 3 in the gold tree"):
         bracket_f1([(GOLD, GOLD), (FLAT, PAIR)])

@@ -9,12 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tree_fairseq.errors import ScoringError
 from tree_fairseq.scoring.__main__ import main
-from tree_fairseq.scoring.measures import TextMeasure, exact_match, text_metric
+from tree_fairseq.scoring.measures import TextMeasure, text_metric
 from tree_fairseq.scoring.predictions import ClassMeasure
 from tree_fairseq.scoring.seeds import mean_over_seeds_test
-from tree_fairseq.scoring.significance import BOOTSTRAP, RANDOMIZATION, Resampling, _batches, paired_test
+from tree_fairseq.scoring.significance import BOOTSTRAP, RANDOMIZATION, Resampling, _batches
 
 WORDS = "the a man dog sees takes red old boat lake".split()
 
@@ -75,25 +74,12 @@ def test_samples_are_those_of_scoring_drawn_sentences(name, kind):
         assert row["interval"] == pytest.approx(np.percentile(drawn, [2.5, 97.5]).tolist())
 
 
-def test_one_seed_is_the_test_of_two_runs():
-    system, baseline = exact_match([REFERENCES], SYSTEM[0]), exact_match([REFERENCES], BASELINE[0])
-    test = Resampling(BOOTSTRAP, 200)
-    expected = paired_test(baseline.counts, system.counts, system.statistic, test)
-    assert mean_over_seeds_test([baseline], [system], test) == expected
-
-
 def test_classes_that_only_some_runs_predict():
     right = list("abab")
     system = [ClassMeasure(right, list(run)) for run in ("abab", "abac")]
     baseline = [ClassMeasure(right, list(run)) for run in ("aaaa", "dbbb")]
     row = mean_over_seeds_test(baseline, system, Resampling(BOOTSTRAP, 50))["class_accuracy"]
     assert row["difference"] == pytest.approx(87.5 - 50)
-
-
-def test_systems_have_as_many_seeds():
-    measures = text_measures("bleu", SYSTEM)
-    with pytest.raises(ScoringError, match="3 seeds of the system, but 2 of the baseline"):
-        mean_over_seeds_test(measures[:2], measures, Resampling())
 
 
 def write(folder: Path, name: str, runs: list[list[str]]) -> list[str]:

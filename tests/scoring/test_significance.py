@@ -16,7 +16,6 @@ from tree_fairseq.scoring.measures import text_metric
 from tree_fairseq.scoring.significance import (
     BOOTSTRAP,
     RANDOMIZATION,
-    SAMPLES,
     Resampling,
     mcnemar,
     paired_test,
@@ -108,10 +107,6 @@ def test_text_metrics_are_compared_by_sacrebleu(kind, name):
     assert f"{'bs' if kind == BOOTSTRAP else 'ar'}:60" in row["signature"]
     # sacreBLEU's own p-value of equal outputs is the smallest of all.
     assert paired_text_test(text_metric(name), [references], worse, worse, Resampling(kind, 60))["p_value"] == 1
-
-
-def test_defaults():
-    assert SAMPLES[BOOTSTRAP] == Resampling().samples == 1000
 
 
 @pytest.mark.parametrize("kind", [BOOTSTRAP, RANDOMIZATION])
