@@ -12,7 +12,7 @@ import zlib
 import pytest
 
 from tests.explorer.sample import sample_document
-from tree_fairseq.explorer.page import page_html, write_page
+from tree_fairseq.explorer.page import page_html
 
 HOSTILE = (
     '</script><script>window.broken = true</script><img src=x onerror="window.broken = true"> \u202eevil\u2028 &amp;'
@@ -116,8 +116,3 @@ def test_numbers_that_are_not_finite_are_refused(document):
     first = {**document["sentences"][0], "length": float("nan")}
     with pytest.raises(ValueError):
         page_html({**document, "sentences": [first]})
-
-
-def test_write_page_writes_the_page(document, tmp_path):
-    write_page(document, tmp_path / "page.html")
-    assert (tmp_path / "page.html").read_text(encoding="utf-8") == page_html(document)

@@ -328,13 +328,6 @@ def _parts(value) -> list:
     return [value, *(part for item in value for part in _parts(item))] if isinstance(value, list) else [value]
 
 
-@settings(max_examples=50, deadline=None)
-@given(trees(), trees())
-def test_different_trees_are_written_differently(first, second):
-    for notation in NOTATIONS.values():
-        assert (notation.write(first) == notation.write(second)) == (first == second)
-
-
 @pytest.mark.parametrize(
     ("name", "text", "error", "column", "words"),
     [

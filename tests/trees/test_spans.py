@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import groupby
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,8 +10,8 @@ from tests.strategies import any_trees, forests, plain_trees, trees
 from tree_fairseq.errors import MixedChildrenError, OutsideTreeError
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.bracket import read_forest
-from tree_fairseq.trees.spans import TreeSpans, decode, encode, reduce_spans, reduced_depth, unary_chains
-from tree_fairseq.trees.tree import Tree, forest_leaves
+from tree_fairseq.trees.spans import decode, encode, reduce_spans, reduced_depth, unary_chains
+from tree_fairseq.trees.tree import forest_leaves
 
 
 def recursive_rows(tree, start, depth):
@@ -93,16 +91,6 @@ def test_reduced_depth_of_the_full_forest_is_its_depth(forest):
     assert reduced_depth(spans[:, 0], spans[:, 1]).tolist() == spans[:, 2].tolist()
 
 
-@given(plain_trees(max_words=20))
-@settings(deadline=None)
-def test_chains_are_the_nodes_of_equal_spans(tree):
-    encoded = encode((tree,))
-    groups = [(span, [row[0] for row in rows]) for span, rows in groupby(all_rows((tree,)), lambda row: row[1:3])]
-    expected = [labels for (start, end), labels in groups if end - start >= 2]
-    kept, top = unary_chains(encoded.spans)
-    assert [encoded.labels[start : end + 1] for start, end in zip_equal(top, kept)] == expected
-
-
 def test_a_worked_example():
     encoded = encode(read_forest("(ROOT (S (NP (DT the) (NN man)) (VP (VBZ sleeps)))) (UH yes)"))
     assert encoded.leaves == ["the", "man", "sleeps", "yes"]
@@ -119,20 +107,3 @@ def test_a_worked_example():
     ]
     assert reduce_spans(encoded.spans).tolist() == [1, 2]
     assert unary_chains(encoded.spans)[1].tolist() == [0, 2]
-
-
-def test_blank_line():
-    encoded = encode(())
-    assert encoded.spans.shape == (0, 3) and decode(encoded) == ()
-    assert reduce_spans(encoded.spans).tolist() == []
-    assert [part.tolist() for part in unary_chains(encoded.spans)] == [[], []]
-    assert reduced_depth(encoded.spans[:, 0], encoded.spans[:, 1]).tolist() == []
-
-
-def test_equality_compares_all_three():
-    encoded = encode((Tree("X", [Tree("a")]),))
-    assert encoded == encode((Tree("X", [Tree("a")]),))
-    assert encoded != encode((Tree("Y", [Tree("a")]),))
-    assert encoded != encode((Tree("X", [Tree("b")]),))
-    assert encoded != TreeSpans(["a"], ["X"], encoded.spans + 1)
-    assert encoded != "X"

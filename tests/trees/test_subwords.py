@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from tests.strategies import forests, plain_trees, trees
 from tree_fairseq.errors import MixedChildrenError, OutsideTreeError, PieceAlignmentError
-from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.bracket import read_forest, write_forest
 from tree_fairseq.trees.subwords import (
     SUBWORD_SUFFIX,
@@ -46,20 +45,6 @@ def test_split_words_is_undone_by_join_words(case):
     split = split_words(forest, pieces)
     assert forest_leaves(split) == [piece for word in pieces for piece in word]
     assert join_words(split) == forest
-
-
-@given(split_forests())
-@settings(deadline=None)
-def test_every_word_keeps_its_tag(case):
-    forest, pieces = case
-
-    def tags(line):
-        return [node.label for tree in line for node in tree.preorder() if node.is_preterminal]
-
-    expected = []
-    for tag, word_pieces in zip_equal(tags(forest), pieces):
-        expected += [tag] if len(word_pieces) == 1 else [tag + SUBWORD_SUFFIX] * len(word_pieces)
-    assert tags(split_words(forest, pieces)) == expected
 
 
 def test_split_by_example():
@@ -154,10 +139,6 @@ def test_a_piece_over_two_tokens_joins_their_lowest_common_ancestor():
     assert write_forest(aligned) == "(S (NP (DT th) (NP_sub e▁m) (NN an)) (VP (VBZ ▁sleeps)))"
     aligned = align_pieces(SENTENCE, OFFSETS, [(0, 5), (5, 9), (9, 14)], ["the▁m", "an▁s", "leeps"])
     assert write_forest(aligned) == "(S (NP the▁m) (S_sub an▁s) (VP (VBZ leeps)))"
-
-
-def test_a_piece_over_everything_becomes_the_only_leaf():
-    assert write_forest(align_pieces(SENTENCE, OFFSETS, [(0, 14)], ["x"])) == "(S x)"
 
 
 def test_pieces_without_width_or_over_blanks_go_to_the_token_that_follows():

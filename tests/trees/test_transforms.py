@@ -22,15 +22,6 @@ def test_collapse_keeps_the_lowest_label_of_nltks_chains(tree):
     assert collapse_unary(tree) == lowest
 
 
-@given(trees())
-@settings(deadline=None)
-def test_no_chain_is_left(tree):
-    collapsed = collapse_unary(tree)
-    assert collapsed.leaves() == tree.leaves()
-    for node in collapsed.preorder():
-        assert len(node.children) != 1 or node.is_preterminal
-
-
 def test_collapse_by_example():
     tree = read_tree("(ROOT (S (NP (NN a)) (VP (VP (VB b) (NN c)))))")
     assert write_forest((collapse_unary(tree),)) == "(S (NN a) (VP (VB b) (NN c)))"
@@ -80,9 +71,3 @@ def test_intermediate_labels_of_the_user_are_kept_apart():
 )
 def test_function_tags(label, stripped):
     assert strip_function_tags(Tree(label, [Tree("NP-word=1")])) == Tree(stripped, [Tree("NP-word=1")])
-
-
-@given(trees())
-@settings(deadline=None)
-def test_stripping_twice_is_stripping_once(tree):
-    assert strip_function_tags(strip_function_tags(tree)) == strip_function_tags(tree)

@@ -57,11 +57,6 @@ def test_their_neighbours_are_no_line_breaks(tmp_path, character):
     assert inspect_text(write_lines(tmp_path / "text", [f"a{character}b"])).lines == 1
 
 
-def test_windows_line_ends_are_line_ends(tmp_path):
-    (tmp_path / "text").write_bytes(b"a\r\nb\r\nc\r")
-    assert inspect_text(tmp_path / "text").lines == 3
-
-
 def test_other_encodings_are_named_with_their_place(tmp_path):
     (tmp_path / "text").write_bytes("gut\nsüß\n".encode("latin-1"))
     with pytest.raises(TextFormatError, match="text:2:2.*UTF-8"):
