@@ -8,18 +8,9 @@ import pytest
 
 from tree_fairseq.errors import UnsupportedCharacterError
 from tree_fairseq.trees.bracket import read_forest, write_forest
-from tree_fairseq.trees.text import tokens
-from tree_fairseq.trees.tree import Tree, forest_leaves
+from tree_fairseq.trees.tree import Tree
 
 WHITESPACE = [chr(codepoint) for codepoint in range(sys.maxunicode + 1) if chr(codepoint).isspace()]
-
-
-def test_the_characters_are_those_that_fairseq_splits_at():
-    tokenizer = pytest.importorskip("fairseq.tokenizer", reason="the reference tokenizer is fairseq's")
-    assert "\xa0" in WHITESPACE and "\u3000" in WHITESPACE
-    for character in WHITESPACE:
-        line = f"{character}10{character}000 {character} Euro"
-        assert tokens(line) == tokenizer.tokenize_line(line) == ["10", "000", "Euro"]
 
 
 @pytest.mark.parametrize("character", [character for character in WHITESPACE if character not in " \t"])
@@ -38,10 +29,3 @@ def test_whitespace_is_not_written(character):
     for tree in (Tree("CD", [Tree(f"10{character}000")]), Tree(f"C{character}D", [Tree("10")])):
         with pytest.raises(UnsupportedCharacterError):
             write_forest((tree,))
-
-
-def test_characters_that_only_look_like_whitespace_are_kept():
-    for character in ("\u200b", "\u2060", "\ufeff", "\u00ad"):
-        line = f"(CD 10{character}000)"
-        assert forest_leaves(read_forest(line)) == tokens(f"10{character}000")
-        assert write_forest(read_forest(line)) == line

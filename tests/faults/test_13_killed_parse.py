@@ -18,7 +18,6 @@ from tests.parsing.fake_parsers import SLEEP_VARIABLE, noted
 from tree_fairseq.parsing.corpus import finished_report, join_shards, parser_digest, shards_of
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions
-from tree_fairseq.support import files
 
 OPTIONS = ParserOptions(name="toy-batch", batch_size=3)
 CONTEXT = multiprocessing.get_context("fork")
@@ -111,8 +110,3 @@ def test_killed_at_any_time_with_processes(text, tmp_path, parse_log, monkeypatc
     run(text, folder, 2)
     assert (folder / "out.trees").read_bytes() == (tmp_path / "whole/out.trees").read_bytes()
     assert len(noted(parse_log)) == left
-
-
-def test_the_steps_are_those_of_the_program():
-    """What `die_at` counts is what the program does: these names are looked up when they are called."""
-    assert files.os is os and files.uuid is uuid

@@ -11,17 +11,7 @@ import pytest
 from tests.data_bin.corpora import prefixes, run_preprocess, write_corpus
 from tree_fairseq.commands.check import check_folder, main
 from tree_fairseq.data_bin.manifest import Manifest
-from tree_fairseq.data_bin.tree_store import TreeStore
 from tree_fairseq.errors import CorruptFileError, DataFolderError, DictionaryMismatchError, MissingTreesError
-
-TREE_FILES = [f"{split}.en-de.en.tree.{suffix}" for split in ("train", "valid") for suffix in ("bin", "idx")]
-TOKEN_FILES = [
-    f"{split}.en-de.{lang}.{suffix}"
-    for split in ("train", "valid")
-    for lang in ("en", "de")
-    for suffix in ("bin", "idx")
-]
-DICTIONARIES = ["dict.en.txt", "dict.de.txt", "dict.label.en.txt"]
 
 
 @pytest.fixture(scope="module")
@@ -49,51 +39,22 @@ def test_a_good_folder(folder, capsys):
     assert Manifest.load(folder).side("en").side == "source"
 
 
-@pytest.mark.parametrize("name", TREE_FILES + TOKEN_FILES + DICTIONARIES)
-def test_a_missing_or_cut_file_is_named(folder, name, capsys):
-    path = folder / name
-    content = path.read_bytes()
-    path.write_bytes(content[: len(content) // 2])
-    assert any(name in problem for problem in check_folder(folder))
-    assert main([str(folder)]) == 1
-    assert name in capsys.readouterr().out
-    path.unlink()
-    assert any(f"{name} is missing" in problem for problem in check_folder(folder))
-    if ".de" not in name.replace("en-de", ""):
-        with pytest.raises(CorruptFileError, match=name):
-            verify(folder, "en", ["train", "valid"])
+@pytest.mark.parametrize("name", ["train.en-de.en.tree.idx", "valid.en-de.en.bin", "dict.en.txt", "dict.label.en.txt"])
+def test_a_missing_file_is_named_at_every_start(folder, name):
+    (folder / name).unlink()
+    with pytest.raises(CorruptFileError, match=name):
+        verify(folder, "en", ["train", "valid"])
 
 
 @pytest.mark.parametrize("name", ["dict.en.txt", "dict.label.en.txt"])
-def test_another_dictionary_is_refused_at_every_start(folder, name):
+def test_another_dictionary_is_refused_at_every_start(folder, name, capsys):
     # As many entries of the same length: the last two change places.
     lines = (folder / name).read_text(encoding="utf-8").splitlines(keepends=True)
     (folder / name).write_text("".join([*lines[:-2], lines[-1], lines[-2]]), encoding="utf-8")
+    assert main([str(folder)]) == 1
+    assert name in capsys.readouterr().out
     with pytest.raises(DictionaryMismatchError, match=name):
         verify(folder, "en", [])
-
-
-def test_swapped_trees_of_equal_size_are_found_by_their_hash(folder):
-    """Trees of other lines that happen to fit: only the hash tells."""
-    path = folder / "train.en-de.en.tree.bin"
-    store = TreeStore(folder / "train.en-de.en.tree")
-    same = next(
-        (first, second)
-        for first in range(len(store))
-        for second in range(first)
-        if len(store[first].label) == len(store[second].label) > 2
-        and store[first].num_leaves == store[second].num_leaves
-        and list(store[first].label) != list(store[second].label)
-    )
-    ends = [4 * sum(1 + 4 * len(store[line].label) for line in range(number + 1)) for number in same]
-    size = 4 * (1 + 4 * len(store[same[0]].label))
-    content = bytearray(path.read_bytes())
-    first, second = (slice(end - size, end) for end in ends)
-    content[first], content[second] = content[second], content[first]
-    del store
-    path.write_bytes(content)
-    [problem] = check_folder(folder)
-    assert "train.en-de.en.tree.bin" in problem and "another content" in problem
 
 
 def test_a_manifest_that_is_missing_damaged_or_too_new(folder):

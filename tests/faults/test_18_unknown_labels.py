@@ -39,10 +39,3 @@ def test_labels_come_from_the_parser_not_only_from_train(tmp_path):
     assert {"S", "NP", "VP", *(f"T{length}" for length in range(1, 10))} <= set(labels.symbols)
     assert "T9_sub" not in labels
     assert Manifest.load(folder).split("en", "test").unknown_labels == 0
-
-
-def test_pieces_under_any_tag_are_known_where_training_splits_words(tmp_path):
-    folder = preprocess(tmp_path, train="un@@ fair a", test="longer@@ est of bb@@ b", parser="toy")
-    labels = Dictionary.load(str(folder / "dict.label.en.txt"))
-    assert {f"T{length}_sub" for length in range(1, 10)} <= set(labels.symbols)
-    assert Manifest.load(folder).split("en", "test").unknown_labels == 0

@@ -7,7 +7,7 @@ import pytest
 from tree_fairseq.errors import DiscontinuousTreeError, TreeFormatError
 from tree_fairseq.trees.bracket import read_forest, write_forest
 from tree_fairseq.trees.spans import read_spans
-from tree_fairseq.trees.tree import Tree, forest_leaves
+from tree_fairseq.trees.tree import forest_leaves
 
 LINES = [
     ("(S (VP (VB 0=is) (JJ 2=rich)) (NP (NNP 1=John)) (. 3=?))", 1),
@@ -45,8 +45,3 @@ def test_other_formats_of_discontinuous_treebanks_are_refused_too(read, line):
 def test_words_with_equals_signs_are_words(line, leaves):
     assert forest_leaves(read_forest(line)) == read_spans(line).leaves == leaves
     assert write_forest(read_forest(line)) == line
-
-
-def test_such_leaves_are_not_written_either():
-    with pytest.raises(DiscontinuousTreeError):
-        write_forest((Tree("S", [Tree("A", [Tree("1=a")]), Tree("B", [Tree("0=b")])]),))

@@ -64,15 +64,6 @@ def test_a_changed_model_is_named(folder):
         build(folder)
 
 
-def test_the_model_of_another_folder_is_refused(folder, tmp_path):
-    (tmp_path / "more").mkdir()
-    other = text_in(tmp_path / "more", ["quick brown foxes jump over lazy dogs", "brown dogs jump over quick foxes"])
-    preprocess(other, tmp_path / "other", *LEARN)
-    shutil.copy(tmp_path / "other" / "subwords.codes", folder)
-    with pytest.raises(DictionaryMismatchError, match="subwords.codes is not the dictionary or subword model"):
-        build(folder)
-
-
 def test_a_folder_is_not_extended_with_another_model(folder, tmp_path):
     (tmp_path / "more").mkdir()
     other = text_in(tmp_path / "more", ["quick brown foxes jump over lazy dogs", "brown dogs jump over quick foxes"])

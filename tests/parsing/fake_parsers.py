@@ -77,7 +77,7 @@ class FaultyParser(ToyParser):
 
     ``RAISE``: an exception for the whole batch. ``NONE``: no tree. ``LEAVES``: a tree over other words. ``DROP``: no
     place in the result at all.
-    ``SWAP``: the results of the batch are reversed. ``MEMORY``: more than one sentence at once, or ``HUGE``: any
+    ``MEMORY``: more than one sentence at once, or ``HUGE``: any
     number, does not fit into memory.
     ``DIE``: the process kills itself. ``HANG``: it sleeps.
     """
@@ -93,8 +93,7 @@ class FaultyParser(ToyParser):
         if "RAISE" in words:
             raise KeyError("transition")
         trees = [self._faulty(sentence, tree) for sentence, tree in zip_equal(sentences, super().parse(sentences))]
-        trees = [tree for sentence, tree in zip_equal(sentences, trees) if "DROP" not in sentence]
-        return trees[::-1] if "SWAP" in words else trees
+        return [tree for sentence, tree in zip_equal(sentences, trees) if "DROP" not in sentence]
 
     def _faulty(self, words, tree):
         if "NONE" in words:

@@ -42,10 +42,6 @@ def test_every_flag_reaches_the_options():
     assert all(expected[name] != value for name, value in ParserOptions().to_json().items() if name in expected)
 
 
-def test_a_limit_may_be_a_share_of_sentences():
-    assert options("--max-parse-failures", "2%").max_parse_failures == 0.02
-
-
 @pytest.mark.parametrize(
     "flags",
     [

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.parsing.fake_parsers import FaultyParser
+from tests.parsing.fake_parsers import FaultyParser, ToyParser
 from tree_fairseq.errors import ParserUnavailableError
 from tree_fairseq.parsing.batches import Failure, is_out_of_memory, parse_recovering, text_batches
 
@@ -65,9 +65,26 @@ def test_the_reason_of_a_failure_is_returned():
     assert "no tree" in recover(["a NONE"])[1][0]
 
 
-def test_results_in_the_wrong_order_are_not_used():
-    trees, reasons, _ = recover(["a SWAP", "b b", "c c"])
-    assert [tree.leaves() for tree in trees] == [["a", "SWAP"], ["b", "b"], ["c", "c"]] and not reasons
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda trees: trees[::-1],
+        lambda trees: trees[1:] + trees[:1],
+        lambda trees: trees[:-1],
+        lambda trees: [*trees, trees[0]],
+        lambda trees: [],
+    ],
+    ids=["reversed", "moved", "one too few", "one too many", "none"],
+)
+def test_trees_in_another_order_or_number_are_not_used(change):
+    class Mixing(ToyParser):
+        def parse(self, sentences):
+            trees = super().parse(sentences)
+            return change(trees) if len(trees) > 1 else trees
+
+    trees, reasons, _ = recover(["a", "b b", "c c c"], Mixing())
+    # Alone, each sentence gets its own tree.
+    assert [tree.leaves() for tree in trees] == [["a"], ["b", "b"], ["c", "c", "c"]] and not reasons
 
 
 def test_a_batch_that_exceeds_memory_is_halved(monkeypatch):

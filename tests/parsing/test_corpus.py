@@ -9,7 +9,7 @@ import pytest
 
 from tests.parsing.conftest import content, parse_file, toy_lines, write_text
 from tests.parsing.fake_parsers import DEVICES_VARIABLE, LOADS_VARIABLE, noted
-from tree_fairseq.errors import LeafMismatchError, TooManyParseFailuresError, TreeFormatError
+from tree_fairseq.errors import TooManyParseFailuresError, TreeFormatError
 from tree_fairseq.parsing import corpus
 from tree_fairseq.parsing.corpus import parse_corpus, parser_labels, parsing_devices
 from tree_fairseq.parsing.line_parser import LineParser
@@ -139,12 +139,6 @@ def test_too_many_failures_end_the_run_and_name_the_place(tmp_path, ssplit, limi
         parse(text, tmp_path / "out", options)
     # With a higher limit, finished shards are not parsed again.
     assert parse(text, tmp_path / "out", options.replace(max_parse_failures=2)).failed == {8: 1, 31: 1}
-
-
-def test_the_first_failure_ends_the_run_if_requested(tmp_path):
-    text = write_text(tmp_path / "text", ["a b", "c NONE", "d"])
-    with pytest.raises(LeafMismatchError, match=r"text:2: .*c NONE"):
-        parse(text, tmp_path / "out", ParserOptions(name="faulty", on_parse_error="stop"))
 
 
 @pytest.mark.parametrize("workers", [0, 2])

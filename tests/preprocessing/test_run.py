@@ -37,7 +37,6 @@ from tree_fairseq.errors import (
     InputError,
     TooManyParseFailuresError,
     UnclosedTreeError,
-    WorkerDiedError,
 )
 from tree_fairseq.preprocessing.run import renaming_in_log
 from tree_fairseq.trees.bracket import read_forest, write_forest
@@ -343,19 +342,6 @@ def test_a_stopped_command_parses_what_is_missing_in_any_order(tmp_path, monkeyp
     assert not list((tmp_path / "bin").rglob("*-of-*"))
 
 
-def test_sentences_that_failed_are_not_parsed_again_with_a_higher_limit(tmp_path, monkeypatch):
-    monkeypatch.setenv(LOG_VARIABLE, str(tmp_path / "parsed.log"))
-    lines = [f"{'NONE ' * (number % 3 == 0)}line {number}" for number in range(12)]
-    for lang in ("en", "de"):
-        write_lines(tmp_path / f"train.{lang}", lines)
-    command = [*prefixes(tmp_path, "train"), "--destdir", tmp_path / "bin", "--tree-parser", "faulty"]
-    with pytest.raises(TooManyParseFailuresError, match="4 of 12 sentences"):
-        run_preprocess(*command, "--max-parse-failures", 3)
-    parsed = noted(tmp_path / "parsed.log")
-    run_preprocess(*command, "--max-parse-failures", 4)
-    assert set(parsed) == set(lines) and noted(tmp_path / "parsed.log") == parsed
-
-
 def test_models_are_loaded_once_by_each_worker_for_all_splits_of_a_side(tmp_path, monkeypatch):
     monkeypatch.setattr("tree_fairseq.parsing.corpus._SMALLEST", 100)
     monkeypatch.setenv(LOADS_VARIABLE, str(tmp_path / "loads"))
@@ -363,27 +349,6 @@ def test_models_are_loaded_once_by_each_worker_for_all_splits_of_a_side(tmp_path
     command = ["--tree-parser", "loading", "--tree-sides", "source,target", "--tree-batch-size", 3, "--workers", 2]
     run_preprocess(*prefixes(corpus / "leaves", "train", "valid", "test"), "--destdir", tmp_path / "bin", *command)
     assert Counter(line.split()[0] for line in noted(tmp_path / "loads")) == {"en": 2, "de": 2}
-    assert check_folder(tmp_path / "bin") == []
-
-
-def test_a_killed_worker_of_stock_fairseq_ends_the_command(corpus, tmp_path, monkeypatch):
-    from fairseq.binarizer import VocabularyDatasetBinarizer
-
-    main_process, binarize_line = os.getpid(), VocabularyDatasetBinarizer.binarize_line
-
-    def killed(self, line, summary):
-        if os.getpid() != main_process:
-            os.kill(os.getpid(), 9)
-        return binarize_line(self, line, summary)
-
-    monkeypatch.setattr(VocabularyDatasetBinarizer, "binarize_line", killed)
-    command = [*prefixes(corpus / "mixed", "train"), "--destdir", tmp_path / "bin", "--workers", 3, *TREES]
-    with pytest.raises(WorkerDiedError, match="binarized"):
-        run_preprocess(*command)
-    assert not (tmp_path / "bin").exists()
-    assert not list((tmp_path / "bin.building").rglob("*.pt*"))
-    monkeypatch.undo()
-    run_preprocess(*command)
     assert check_folder(tmp_path / "bin") == []
 
 

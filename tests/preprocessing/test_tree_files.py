@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import time
 from collections import Counter
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import strategies
 from tests.data_bin.corpora import write_lines
-from tree_fairseq.errors import MixedChildrenError, UnclosedTreeError, WorkerDiedError
+from tree_fairseq.errors import MixedChildrenError, UnclosedTreeError
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.preprocessing.tree_files import EncodedChunk, encode_chunk
@@ -81,14 +77,6 @@ def test_the_first_malformed_line_is_reported(tmp_path, workers):
         encoded(path, 3, workers=workers)
 
 
-def test_a_malformed_line_gets_a_flat_tree_if_requested(tmp_path):
-    path = write_lines(tmp_path / "train.en", ["(NN a)", "(S (NN a) (VB b)", ""])
-    options = ParserOptions(name="brackets", on_parse_error="flat")
-    [chunk] = encoded(path, options=options)
-    assert chunk.failed == {2: 1}
-    assert chunk.text == b"a\na b\n\n"
-
-
 @pytest.mark.parametrize("workers", [1, 3])
 def test_sentences_are_parsed_with_any_number_of_workers(tmp_path, workers):
     path = write_lines(tmp_path / "train.en", ["a b c", "", "( d"] * 5)
@@ -98,35 +86,6 @@ def test_sentences_are_parsed_with_any_number_of_workers(tmp_path, workers):
     written = [line.written for line in LineParser(ParserOptions(name="right-branching")).parse_lines(["a b c"])]
     expected = encode(read_forest(written[0]))
     assert chunks[0].trees.rows[: len(expected.labels), 1:].tolist() == expected.spans.tolist()
-
-
-def test_a_killed_worker_is_noticed_within_seconds(tmp_path, monkeypatch):
-    # Two blanks: this line is read by itself.
-    path = write_lines(tmp_path / "train.en", ["(NN a)"] * 22 + ["(NN  a)"] + ["(NN a)"] * 17)
-    main_process = os.getpid()
-
-    def killed(parser, lines, first_line, path):
-        if first_line == 23 and os.getpid() != main_process:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return parse_lines(parser, lines, first_line, path)
-
-    parse_lines = LineParser.parse_lines
-    monkeypatch.setattr(LineParser, "parse_lines", killed)
-    started = time.monotonic()
-    with pytest.raises(WorkerDiedError, match="train.en"):
-        encoded(path, 5, workers=3)
-    assert time.monotonic() - started < 10
-    monkeypatch.undo()
-    assert sum(len(chunk.trees.leaf_counts) for chunk in encoded(path, 5, workers=3)) == 40
-
-
-def test_deep_trees_are_encoded(tmp_path):
-    forests = [(strategies.deep_tree(20_000),), (strategies.deep_tree(20_000, branching=False),)]
-    path = write_lines(tmp_path / "train.en", [write_forest(forest) for forest in forests])
-    [chunk] = encoded(path)
-    block = chunk.trees
-    assert block.node_counts.tolist() == [39_999, 20_000]
-    assert np.array_equal(block.rows[:39_999, 1:], encode(forests[0]).spans)
 
 
 def test_a_chunk_may_have_no_lines(tmp_path):

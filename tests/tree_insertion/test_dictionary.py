@@ -130,12 +130,6 @@ def test_what_is_no_tree_is_shown_word_by_word(text):
     assert dictionary.string(sequence) == text.replace("f", "f::1").replace("x", "x::1")
 
 
-def test_unknown_labels_are_shown_as_such():
-    dictionary = dictionary_of(Tree("f", [Tree("x")]))
-    sequence = dictionary.sequence(ids_of(Tree("f", [Tree("strange")]), dictionary), [-1, 0, 1])
-    assert dictionary.string(sequence) == "( f <unk> )"
-
-
 def test_the_dictionary_has_the_root_first_and_then_what_is_frequent():
     dictionary = build_insertion_dictionary(
         {"a::1": 2, "b::1": 5, "c::1": 1}, 3, threshold=2, nwords=-1, padding_factor=8

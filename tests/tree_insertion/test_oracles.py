@@ -72,17 +72,6 @@ def test_the_papers_example_takes_five_steps():
     assert step_count(ExactOracle(target)) == trajectory(CentralityOracle(target)).length == 5
 
 
-@pytest.mark.parametrize("oracle", ORACLES)
-def test_a_single_node(oracle):
-    path = trajectory(ORACLES[oracle](TargetTree.of(Tree("x"))))
-    assert (path.length, path.steps.tolist(), path.slots.tolist(), path.ranks.tolist()) == (
-        1,
-        [0, 1],
-        [DESCENDANT],
-        [0],
-    )
-
-
 def walked(neighbours: dict[int, set[int]], start: int) -> dict[int, int]:
     """Distances to all nodes that can be reached, by walking."""
     distances, queue = {start: 0}, deque([start])

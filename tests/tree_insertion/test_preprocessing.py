@@ -14,7 +14,7 @@ from tree_fairseq.commands import export
 from tree_fairseq.commands.check import check_folder
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.token_files import load_dictionary, token_words
-from tree_fairseq.errors import DataFolderError, DictionaryMismatchError, DiskFullError, InputError
+from tree_fairseq.errors import DataFolderError, DiskFullError, InputError
 from tree_fairseq.support import files
 from tree_fairseq.tree_insertion.dictionary import words_of
 from tree_fairseq.tree_insertion.folder import InsertionRecord
@@ -140,15 +140,6 @@ def test_text_written_over_a_split_takes_its_trajectories_away(corpus, tmp_path)
     output = run("preprocess", *LANGUAGES, "--testpref", corpus / "test", *flags)
     assert "the old ones are forgotten" in output
     assert set(Manifest.load(data).section(InsertionRecord).splits) == {"train", "valid"}
-
-
-def test_a_dictionary_that_files_were_made_with_stays(corpus, tmp_path):
-    data = preprocess(corpus, tmp_path / "bin", splits=("train", "valid"))
-    (tmp_path / "dict.lf.txt").write_text((data / "dict.lf.txt").read_text() + "more::1 1\n")
-    with pytest.raises(DictionaryMismatchError, match="dict.lf.txt"):
-        preprocess(
-            corpus, data, "--srcdict", data / "dict.nl.txt", "--tgtdict", tmp_path / "dict.lf.txt", splits=("test",)
-        )
 
 
 def test_sources_may_have_trees(corpus, tmp_path):

@@ -60,14 +60,6 @@ def test_embeddings_are_the_rows_of_the_output():
     assert not table(torch.tensor([PAD])).any() and table.weight.shape == (len(SYMBOLS) + 4, 6)
 
 
-def test_words_share_the_vector_of_their_label_and_special_symbols_share_nothing():
-    table, words = embedding(), dictionary(*SYMBOLS)
-    rows = {symbol: int(table.label_of[words.index(symbol)]) for symbol in words.symbols}
-    assert rows["f"] == rows["f^1"] == rows["f^2"] != rows["g^1"] == rows["g^2"] == rows["g^0"]
-    alone = ["word", "<unk>", "<unk>^1", "<unk:0>", "<unk:1>", NULL, "<s>", "<pad>", "<pad>^1", "</s>"]
-    assert len({rows[symbol] for symbol in [*alone, "f", "g^1"]}) == len(alone) + 2
-
-
 def test_what_is_learned_of_one_arity_moves_the_others():
     pairs = Pairs(True, True, ENCODING)
     model = pairs.model(*FLAGS).train()

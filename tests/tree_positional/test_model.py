@@ -65,7 +65,7 @@ def test_places_in_trees_are_read():
         assert not torch.allclose(logits(model, other), expected, atol=1e-3), name
 
 
-@pytest.mark.parametrize("source, target", MODALITIES[:3])
+@each_modality
 def test_trees_have_no_positions_of_sequences(source, target):
     """Where tree positions are silenced, a tree side is fairseq's without positions; a sequence side is fairseq's."""
     pairs = Pairs(source, target)
@@ -81,12 +81,6 @@ def test_trees_have_no_positions_of_sequences(source, target):
     inputs = pairs.net_input()
     expected = logits(stock, {name: inputs[name] for name in ("src_tokens", "src_lengths", "prev_output_tokens")})
     torch.testing.assert_close(logits(model, inputs), expected)
-
-
-def test_between_sequences_it_is_the_stock_transformer():
-    pairs = Pairs(False, False)
-    model, stock = pairs.model(), pairs.model(*stock_flags(), arch="transformer")
-    torch.testing.assert_close(logits(model, pairs.net_input()), logits(stock, pairs.net_input()), rtol=0, atol=0)
 
 
 def test_a_source_without_its_places_is_refused():

@@ -310,22 +310,3 @@ def test_options_that_do_not_work_with_trees_are_refused(options, flag):
         options = {**options, "search_strategy": options["search_strategy"](vocabulary.dictionary)}
     with pytest.raises(StructuralSearchError, match=flag):
         generator(vocabulary, TableModel(vocabulary.dictionary), **options)
-
-
-@pytest.mark.parametrize("strategy", ["beam", "groups", "siblings", "sampling", "top k", "top p"])
-def test_scores_that_are_not_numbers_still_make_trees(strategy, caplog):
-    vocabulary = Vocabulary.of([0, 1, 2, 0, 0], "dfs", "none")
-    model = TableModel(vocabulary.dictionary, bias=math.nan)
-    options = {"beam_size": 2, "max_len_b": 6, "search_strategy": searches(vocabulary)[strategy]}
-    with caplog.at_level(logging.WARNING):
-        made = generator(vocabulary, model, **options)
-        for hypotheses in [*made.generate([model], batch([SOURCE])), *made.generate([model], batch([SOURCE]))]:
-            assert hypotheses and all(vocabulary.is_tree(hypothesis["tokens"]) for hypothesis in hypotheses)
-            assert all(math.isfinite(hypothesis["score"]) for hypothesis in hypotheses)
-    assert caplog.text.count("not numbers") == 1
-
-
-def test_a_dictionary_without_leaves_is_refused():
-    vocabulary = Vocabulary.of([1, 2], "dfs", "lcrs")
-    with pytest.raises(StructuralSearchError, match="no finite tree"):
-        generator(vocabulary, TableModel(vocabulary.dictionary))
