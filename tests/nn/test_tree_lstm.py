@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.nn.direct_tree_lstm import direct_tree_lstm
 from tests.tree_positional.symbol_batches import columns_of, places
-from tree_fairseq.nn.tree_lstm import BranchLinear, TreeLevels, TreeLSTM, by_branch
-from tree_fairseq.support.python_versions import zip_equal
+from tree_fairseq.nn.tree_lstm import TreeLevels, TreeLSTM
 
 
 @st.composite
@@ -93,62 +91,4 @@ def test_a_deep_tree_needs_no_recursion():
     )
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision_is_close_to_full_precision(dtype):
-    torch.manual_seed(0)
-    lstm, features = TreeLSTM(8, 8, 2), torch.randn(1, 3, 8)
-    tree = torch.tensor([[-1, 0, 0]]), torch.tensor([[-1, 0, 1]]), torch.ones(1, 3, dtype=torch.bool)
-    expected, _ = lstm(features, *tree)
-    half, _ = lstm.to(dtype)(features.to(dtype), *tree)
-    assert half.dtype == dtype
-    torch.testing.assert_close(half.float(), expected, rtol=0.05, atol=0.02)
-
-
 # Levels
-
-
-@settings(max_examples=30, deadline=None)
-@given(data=st.data(), degree=st.integers(1, 3))
-def test_levels_agree_with_parents_and_branches(data, degree):
-    tree, mask, _ = data.draw(batches(degree))
-    levels = TreeLevels.of(tree["parents"], tree["branches"], mask, degree)
-    width = mask.size(1)
-    nodes = [divmod(column, width) for column in levels.columns.tolist()]
-    assert sorted(nodes) == [tuple(node) for node in mask.nonzero().tolist()]
-    starts = [sum(levels.sizes[:level]) for level in range(len(levels.sizes) + 1)]
-    for place, (row, column) in enumerate(nodes):
-        level = int(levels.levels[place])
-        assert starts[level] <= place < starts[level + 1]
-        assert levels.branches[place] == max(0, int(tree["branches"][row, column]))
-        parent, depth = int(tree["parents"][row, column]), 0
-        if parent >= 0:
-            above = int(levels.above[level][place - starts[level]])
-            assert nodes[starts[level - 1] + above] == (row, parent)
-        while parent >= 0:
-            parent, depth = int(tree["parents"][row, parent]), depth + 1
-        assert level == depth
-    for level, sizes in enumerate(levels.branch_sizes):
-        own = levels.branches[starts[level] : starts[level + 1]]
-        assert own.tolist() == sorted(own.tolist())
-        assert sizes == torch.bincount(own, minlength=degree).tolist()
-
-    values = torch.arange(mask.numel()).view(mask.shape)
-    assert torch.equal(levels.put(levels.take(values)), values * mask)
-    slots, widths = levels.slots_by_row()
-    for level, (own, most) in enumerate(zip_equal(slots, widths)):
-        rows = [row for row, _ in nodes[starts[level] : starts[level + 1]]]
-        assert (own // most).tolist() == rows
-        assert len(set(own.tolist())) == len(own)
-        assert most == max(map(rows.count, rows))
-
-
-def test_every_branch_has_its_own_layer():
-    torch.manual_seed(0)
-    linear = BranchLinear(3, 4, 5)
-    inputs = torch.randn(6, 4)
-    outputs = by_branch(inputs, [2, 0, 4], linear.layers())
-    for row, branch in enumerate([0, 0, 2, 2, 2, 2]):
-        torch.testing.assert_close(outputs[row], linear.weight[branch] @ inputs[row] + linear.bias[branch])
-    outputs.sum().backward()
-    # An absent branch has a gradient of zero.
-    assert not linear.weight.grad[1].any() and linear.weight.grad[2].any()

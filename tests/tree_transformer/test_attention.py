@@ -185,24 +185,6 @@ def test_cross_attention_equals_the_equations(config, batch_of_forests, left_pad
     assert_equal_with_gradients(output, torch.stack(slow, dim=1), [queries, states, *module.parameters()])
 
 
-@pytest.mark.parametrize("kind", ["self", "cross"])
-@pytest.mark.parametrize("left_pad", [True, False])
-def test_gradients_do_not_leak_between_sentences_or_from_padding(kind, left_pad):
-    module = attention(kind)
-    tokens, tree = collated([(3, [(0, 3, 0)]), (6, [(0, 6, 0), (1, 4, 1)])], PAD, left_pad, 0)
-    batch, structure = structure_of(tree, tokens)
-    states = torch.randn(structure.padding.size(1), 2, WIDTH, dtype=torch.double, requires_grad=True)
-    if kind == "self":
-        output = module(states, states, states, structure)[0][Sentence(batch, 0).rows, 0]
-    else:
-        memory = Memory(structure, torch.arange(2))
-        output = module(torch.randn(2, 2, WIDTH, dtype=torch.double), states, states, memory, static_kv=True)[0][:, 0]
-    (gradient,) = torch.autograd.grad(output.sum(), states)
-    assert gradient[~structure.padding[0], 0].any(-1).all()
-    assert not gradient[structure.padding[0], 0].any()
-    assert not gradient[:, 1].any()
-
-
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
 @pytest.mark.parametrize("batch_of_forests", [[(1, [])], [(1, []), (5, [(0, 5, 0), (2, 5, 1)])], [(2, [(0, 2, 0)])]])
 def test_rows_of_padding_stay_finite(dtype, batch_of_forests):

@@ -4,38 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from tests.nn.random_forests import collated, forests
+from tests.nn.random_forests import collated
 from tree_fairseq.nn.tree_batch import Branches, TreeBatch
 from tree_fairseq.tree_transformer.tree_structure import TreeStructure
 
 PAD = 1
-batches = st.lists(forests(), min_size=1, max_size=3)
-
-
-class Definitions:
-    """The symbols of sections 4.1 and 4.3 for one forest: sets and loops, no arrays."""
-
-    def __init__(self, num_leaves: int, spans: list[tuple[int, int, int]]):
-        self.leaves, self.nodes, self.spans = range(num_leaves), range(len(spans)), spans
-
-    def covers(self, i: int, j: int) -> bool:
-        return self.spans[i][0] <= j < self.spans[i][1]
-
-    def subtree(self, i: int) -> list[int]:
-        """R(i): nodes whose leaves are all leaves of i, and which are not above it."""
-        mine = {j for j in self.leaves if self.covers(i, j)}
-        return [
-            t
-            for t in self.nodes
-            if {j for j in self.leaves if self.covers(t, j)} <= mine and self.spans[t][2] >= self.spans[i][2]
-        ]
-
-    def branch(self, i: int, j: int) -> list[int]:
-        """V_j^i: the nodes from i down to leaf j."""
-        return [t for t in self.subtree(i) if self.covers(t, j)]
 
 
 def build(batch_of_forests, left_pad: bool, seed: int, **options):
@@ -43,31 +17,6 @@ def build(batch_of_forests, left_pad: bool, seed: int, **options):
     batch = TreeBatch.from_net_input(tree, tokens, PAD)
     options = {"count_leaf": True, "mask_subtrees": True, "dtype": torch.double, **options}
     return batch, TreeStructure.build(batch, **options)
-
-
-def first_columns(batch: TreeBatch) -> list[int]:
-    return [row.long().argmax().item() for row in batch.is_leaf]
-
-
-@pytest.mark.parametrize("count_leaf", [True, False])
-@settings(max_examples=25, deadline=None)
-@given(batch_of_forests=batches, left_pad=st.booleans(), seed=st.integers(0, 99))
-def test_shares_and_coverage_follow_the_definitions(count_leaf, batch_of_forests, left_pad, seed):
-    batch, structure = build(batch_of_forests, left_pad, seed, count_leaf=count_leaf)
-    expected_share = torch.zeros_like(structure.share)
-    expected_above = torch.zeros_like(structure.above)
-    for b, first in enumerate(first_columns(batch)):
-        definitions = Definitions(*batch_of_forests[b])
-        for i in definitions.nodes:
-            covered = [j for j in definitions.leaves if definitions.covers(i, j)]
-            below = [structure.num_leaves + t for t in definitions.subtree(i) if t != i]
-            expected_above[b, [first + j for j in covered] + below, i] = 1
-            for j in covered:
-                length = len(definitions.branch(i, j)) + int(count_leaf)
-                expected_share[b, i, first + j] = 1 / (len(covered) * length)
-    torch.testing.assert_close(structure.share, expected_share)
-    assert torch.equal(structure.above, expected_above)
-    assert structure.num_leaves == batch.is_leaf.size(1)
 
 
 def visible(structure):
@@ -81,32 +30,6 @@ def visible(structure):
         end += part.num_queries
     assert end == num_positions
     return mask
-
-
-@pytest.mark.parametrize("mask_subtrees", [True, False])
-@settings(max_examples=25, deadline=None)
-@given(batch_of_forests=batches, left_pad=st.booleans(), seed=st.integers(0, 99))
-def test_masks_are_equation_11(mask_subtrees, batch_of_forests, left_pad, seed):
-    batch, structure = build(batch_of_forests, left_pad, seed, mask_subtrees=mask_subtrees)
-    num_leaves, num_nodes = batch.is_leaf.size(1), batch.is_node.size(1)
-    mask = visible(structure)
-    for b, first in enumerate(first_columns(batch)):
-        definitions = Definitions(*batch_of_forests[b])
-        leaves = set(range(first, first + len(definitions.leaves) + 1))  # EOS is a leaf that no node covers
-        nodes = {num_leaves + i for i in definitions.nodes}
-        assert structure.padding[b].logical_not().nonzero().flatten().tolist() == sorted(leaves | nodes)
-        for query in range(num_leaves + num_nodes):
-            seen = set(mask[b, query].nonzero().flatten().tolist())
-            if query not in leaves | nodes:
-                assert seen  # padding: anything, so that its row stays finite
-            elif not mask_subtrees:
-                assert seen == leaves | nodes
-            elif query in leaves:
-                assert seen == leaves
-            else:
-                i = query - num_leaves
-                covered = {first + j for j in definitions.leaves if definitions.covers(i, j)}
-                assert seen == covered | {num_leaves + t for t in definitions.subtree(i)}
 
 
 def test_depth_orders_nodes_of_equal_span():

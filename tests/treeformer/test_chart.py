@@ -73,17 +73,6 @@ def test_values_and_gradients_equal_the_triple_loop(batch, height, kind, seed):
         torch.testing.assert_close(mine, theirs, rtol=1e-8, atol=1e-9)
 
 
-def test_the_backward_pass_is_that_of_finite_differences():
-    chart = chart_of(4, treeformer_composition_init="random").double()
-    cells = chart.cells(padding_of([(0, 5), (2, 5)], 5))
-    states = torch.randn(5, 2, WIDTH, dtype=torch.double, requires_grad=True)
-
-    def encode(states, weight, query):
-        return torch.func.functional_call(chart, {"weight": weight, "query": query}, (states, cells))
-
-    assert torch.autograd.gradcheck(encode, (states, chart.weight, chart.query))
-
-
 @settings(max_examples=20, deadline=None)
 @given(n=st.integers(2, 8), height=st.integers(2, 9), kind=kinds)
 def test_weights_of_splits_are_those_of_the_triple_loop(n, height, kind):
@@ -120,19 +109,6 @@ def test_cells_are_the_spans_of_tokens(batch, height):
     for length in range(1, cells.height + 1):
         assert (cells.length[cells.level(length)] == length).all()
     assert cells.level(cells.height).stop == cells.width
-
-
-@pytest.mark.parametrize("left", [True, False])
-def test_padding_and_batch_mates_change_no_cell(left):
-    chart = chart_of(4)
-    states = torch.randn(6, 1, WIDTH)
-    alone = chart(states, chart.cells(padding_of([(0, 6)], 6)))[:, 0]
-    more = torch.full((9, 2, WIDTH), float("inf"))
-    spans = [(3, 9), (0, 9)] if left else [(0, 6), (0, 9)]
-    more[slice(*spans[0]), 0] = states[:, 0]
-    more[:, 1] = torch.randn(9, WIDTH)
-    cells = chart.cells(padding_of(spans, 9))
-    torch.testing.assert_close(chart(more, cells)[cells.places(0), 0], alone)
 
 
 def test_attention_to_phrases_is_shared_among_their_tokens():

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.treeformer import direct_chart
-from tree_fairseq.treeformer.chart import ChartConfig, ChartSummary, words_first
+from tree_fairseq.treeformer.chart import ChartConfig, ChartSummary
 
 WIDTH = 8
 
@@ -55,23 +55,6 @@ def test_values_and_gradients_equal_the_triple_loop(outside, height, seed):
     ]
     for one, other in zip(*gradients):
         torch.testing.assert_close(one, other)
-
-
-def test_words_move_to_the_first_columns_in_their_order():
-    states = torch.arange(10.0).view(5, 2, 1)
-    outside = torch.tensor([[1, 0, 1, 0, 1], [1, 0, 0, 0, 1]]).bool()
-    closed, padding = words_first(states, outside)
-    assert closed[:2, 0, 0].tolist() == [2, 6] and closed[:3, 1, 0].tolist() == [3, 5, 7]
-    assert padding.tolist() == [[False] * 2 + [True] * 3, [False] * 3 + [True] * 2]
-
-
-def test_columns_without_words_are_never_read():
-    outside = torch.tensor([[1, 0, 0, 1, 0, 1, 1], [1, 0, 0, 0, 0, 1, 1]]).bool()
-    summary = summary_of(3)
-    states = torch.randn(7, 2, WIDTH, dtype=torch.float64)
-    expected = summary(states, outside)
-    changed = states.masked_fill(outside.t().unsqueeze(2), 1e6)
-    torch.testing.assert_close(summary(changed, outside), expected)
 
 
 def test_sums_keep_the_type_of_the_states():

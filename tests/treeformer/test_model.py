@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 from fairseq.sequence_generator import SequenceGenerator
-from torch.nn import functional
 
-from tests.nn.tiny import PAD, build, net_input, pairs, stack, stock_flags, tiny_task
+from tests.nn.tiny import PAD, build, net_input, pairs, stock_flags, tiny_task
 from tree_fairseq.treeformer.model import ChartCrossAttention
 
 TASK = tiny_task()
@@ -139,32 +138,6 @@ def test_keys_are_not_tiled_over_beams(model, monkeypatch):
                 torch.testing.assert_close(
                     hypothesis["positional_scores"], other["positional_scores"], rtol=1e-4, atol=1e-4
                 )
-
-
-def test_rows_may_be_in_any_order(model):
-    encoder_out = model.encoder(BATCH["src_tokens"])
-    prefix = BATCH["prev_output_tokens"][:, :1]
-    expected = model.decoder(prefix, encoder_out=encoder_out)[0]
-    for order in ([3, 3, 0, 0], [1, 4, 4], [2]):
-        order = torch.tensor(order)
-        read = model.encoder.reorder_encoder_out(encoder_out, order)
-        found = model.decoder(prefix[order], encoder_out=read, incremental_state={})[0]
-        torch.testing.assert_close(found, expected[order], rtol=1e-4, atol=1e-5)
-
-
-def test_phrases_of_five_sentences_are_learned():
-    data = pairs(TASK, 4, 5, 7, 8, 10, seed=3)
-    model = model_of("--dropout", "0").train()
-    optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
-    inputs, target = inputs_of(*data), stack([pair.target for pair in data], False)
-    for _ in range(50):
-        loss = functional.cross_entropy(model(**inputs)[0].flatten(0, 1), target.flatten(), ignore_index=PAD)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    assert loss < 0.1
-    found = [best[0]["tokens"].tolist()[:-1] for best in generate([model.eval()], data, beam=1)]
-    assert found == [pair.target.tolist() for pair in data]
 
 
 # Architectures, weights and flags
