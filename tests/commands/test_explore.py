@@ -13,7 +13,6 @@ from tests.end_to_end.commands import hypotheses, run
 from tests.end_to_end.fixtures import TASK
 from tests.end_to_end.tiny_corpus import make_pairs
 from tree_fairseq import hub
-from tree_fairseq.__main__ import COMMANDS
 from tree_fairseq.commands import explore, release
 from tree_fairseq.errors import DataFolderError
 from tree_fairseq.explorer import server
@@ -27,10 +26,6 @@ def explored(tmp_path, *arguments: object) -> dict:
     path = tmp_path / "explored.json"
     assert explore.main([*map(str, arguments), *QUIET, "--json", str(path)]) == 0
     return json.loads(path.read_text(encoding="utf-8"))
-
-
-def test_it_is_a_command_of_the_package():
-    assert COMMANDS["explore"][0] == "commands.explore:main"
 
 
 def test_two_systems_translate_as_generate_does(trained, stock_trained, tmp_path):

@@ -84,17 +84,6 @@ def test_what_does_not_go_together(folders, tmp_path):
         train(folders["sentence"][0], tmp_path, "rated")
 
 
-@pytest.mark.parametrize("arch", ["transformer_classifier_tiny", "lstm_classifier_tiny"])
-def test_other_models_of_sequences_read_the_same_folders(folders, arch):
-    log = run(
-        "train", folders["pair"][0], *TASK, "--arch", arch, *KINDS["pair"], "--optimizer", "adam", "--lr", "1e-3",
-        "--batch-size", 8,
-        "--max-update", 2, "--num-workers", 0, "--cpu", "--maximize-best-checkpoint-metric", "--no-save",
-        "--log-format", "simple",
-    )  # fmt: skip
-    assert "f1" in log
-
-
 @pytest.mark.parametrize("kind", ["pair", "rated"])
 def test_a_pretrained_encoder(folders, tmp_path, kind):
     albert = save_albert(tmp_path / "albert", (*GOOD, *BAD, *PLAIN))

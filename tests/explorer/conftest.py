@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.end_to_end import tiny_classes, tiny_programs
-from tests.end_to_end.commands import run
-from tests.explorer.untrained import prefixes, untrained
+from tests.end_to_end.commands import prefixes_of, run
+from tests.explorer.untrained import untrained
 from tree_fairseq.explorer.systems import System
 
 
@@ -21,7 +21,7 @@ def symbol_data(programs):
     """Programs as sequences of symbols."""
     folder = programs.with_name("symbols")
     flags = "--task", "structural_translation", "-s", "nl", "-t", "lf", "--target-modality", "tree"
-    run("preprocess", *flags, "--target-notation", "bracket", *prefixes(programs), "--destdir", folder)
+    run("preprocess", *flags, "--target-notation", "bracket", *prefixes_of(programs), "--destdir", folder)
     return folder
 
 
@@ -30,7 +30,7 @@ def insertion_data(programs):
     """Programs as trees that grow by insertions."""
     folder = programs.with_name("insertions")
     flags = "--task", "tree_insertion", "-s", "nl", "-t", "lf", "--target-notation", "bracket", "--trajectories", 1
-    run("preprocess", *flags, *prefixes(programs), "--destdir", folder)
+    run("preprocess", *flags, *prefixes_of(programs), "--destdir", folder)
     return folder
 
 

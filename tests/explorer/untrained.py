@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import torch
 from fairseq import options, tasks
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
@@ -20,8 +18,3 @@ def untrained(data: object, task: str, arch: str, *arguments: object, seed: int 
     torch.manual_seed(seed)
     model = made.build_model(cfg.model)
     return hub.TreeHubInterface(cfg, made, [model]).eval()
-
-
-def prefixes(folder: Path) -> list[object]:
-    """The flags that name the splits of a folder."""
-    return [part for split in ("train", "valid", "test") for part in (f"--{split}pref", folder / split)]

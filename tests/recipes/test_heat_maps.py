@@ -132,17 +132,6 @@ def test_up_undoes_any_step_down_until_a_step_is_forgotten(data, levels):
         assert (up(lower) == code).all() == (len(path) < levels)
 
 
-@SETTINGS
-@given(steps(max_size=4), st.lists(st.booleans(), max_size=5))
-def test_walks_without_a_branch_are_means_over_all_branches(start, moves):
-    """Each step is affine, so (D1 + D2) / 2 of a mean of codes is the mean over both children (section 3)."""
-    ends, code = [start], code_of(start, 12)[None]
-    for goes_down in moves:
-        ends = [(*path, branch) for path in ends for branch in (0, 1)] if goes_down else [path[:-1] for path in ends]
-        code = down(code) if goes_down else up(code)
-    np.testing.assert_allclose(code[0], np.mean([code_of(path, 12) for path in ends], axis=0))
-
-
 @pytest.mark.parametrize("depth", range(5))
 def test_balanced_tree_is_numbered_breadth_first(depth):
     nodes = balanced_tree(depth)

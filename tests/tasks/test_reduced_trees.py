@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.strategies import deep_tree, forests, plain_trees
-from tree_fairseq.data_bin.tree_store import StoredTree, TreeBlock, TreeStore, TreeStoreWriter, build_label_dictionary
+from tree_fairseq.data_bin.tree_store import TreeBlock, TreeStore, TreeStoreWriter, build_label_dictionary
 from tree_fairseq.nn.tree_batch import TreeReader
 from tree_fairseq.tasks.translation import ReducedTrees
 from tree_fairseq.trees.bracket import read_forest
@@ -103,8 +103,3 @@ def test_stored_trees_are_reduced(tmp_path_factory, lines):
         assert list(zip(item.label, item.start, item.end, item.depth)) == [
             (read.labels.index(label), *span) for label, *span in twin(forest)
         ]
-
-
-def test_an_empty_line_has_no_nodes():
-    empty = np.zeros(0, np.int32)
-    assert len(reader()(StoredTree(0, empty, empty, empty, empty))) == 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 import shutil
 from pathlib import Path
-from types import SimpleNamespace
 
 import fairseq
 import numpy as np
@@ -226,17 +225,6 @@ def test_new_lines_are_read_like_the_data(data_bin):
     batch = dataset.collater([dataset[index] for index in range(4)])
     assert batch["constraints"] == {"source_spans": batch["net_input"]["source_spans"]}
     assert isinstance(batch["constraints"], CarriedInput)
-
-
-def test_the_interactive_command_gets_a_batch_s_trees_back(data_bin):
-    task = task_of(data_bin)
-    dataset = task.build_dataset_for_inference(*task.get_interactive_tokens_and_lengths(VALID, str))
-    batch = dataset.collater([dataset[index] for index in range(4)])
-    rebuilt = {"net_input": {name: batch["net_input"][name] for name in ("src_tokens", "src_lengths")}}
-    generator = SimpleNamespace(generate=lambda models, sample, **options: (sample["net_input"], options))
-    net_input, options = task.inference_step(generator, [], rebuilt, constraints=batch["constraints"])
-    assert net_input.keys() == {"src_tokens", "src_lengths", "source_spans"} and options["constraints"] is None
-    assert net_input["source_spans"] is batch["net_input"]["source_spans"]
 
 
 def test_the_interactive_command_moves_trees_to_the_gpu(monkeypatch):

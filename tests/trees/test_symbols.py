@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import random
 from dataclasses import dataclass
 
 import pytest
@@ -104,17 +103,6 @@ def test_binary_form_is_that_of_the_paper(tree):
     expected = binary(tree, [])
     assert SymbolEncoding("dfs").encode(tree) == preorder(expected)
     assert SymbolEncoding("bfs").encode(tree) == level_order(expected)
-
-
-@settings(max_examples=50, deadline=None)
-@given(symbol_trees())
-def test_length_of_the_binary_form(tree):
-    nodes = list(tree.preorder())
-    last = {id(tree), *(id(node.children[-1]) for node in nodes if node.children)}
-    open_ends = sum(bool(node.children) and id(node) in last for node in nodes)
-    for traversal in TRAVERSALS:
-        assert len(SymbolEncoding(traversal).encode(tree)) == len(nodes) + open_ends
-        assert len(SymbolEncoding(traversal, "none").encode(tree)) == len(nodes)
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS, ids=IDS)
@@ -251,17 +239,3 @@ def test_trees_of_depth_20000_are_read_and_written(encoding):
     assert encoding.decode(encoding.encode(tree)) == tree
     wide = Tree("f", [Tree("x")] * 20_000)
     assert encoding.decode(encoding.encode(wide)) == wide
-
-
-@pytest.mark.parametrize("encoding", ENCODINGS, ids=IDS)
-@settings(max_examples=50, deadline=None)
-@given(tree=symbol_trees(), seed=st.integers(0, 99))
-def test_a_changed_sequence_is_another_tree_or_none(encoding, tree, seed):
-    symbols = encoding.encode(tree)
-    changed = symbols[:]
-    random.Random(seed).shuffle(changed)
-    try:
-        other = encoding.decode(changed)
-    except SymbolTreeError:
-        return
-    assert encoding.encode(other) == changed
