@@ -16,11 +16,12 @@ from tests.end_to_end.commands import run_in_process
 from tests.fork_server import programs
 from tests.gpu import synchronisations
 from tests.gpu.__main__ import main
-from tests.gpu.cases import Outcome, without_dropout
+from tests.gpu.cases import Outcome
 from tests.gpu.device import Device
 from tests.gpu.parts import PARTS, Result
 from tests.gpu.processes import OUT_OF_TIME, ended_in_time
 from tests.gpu.runner import Runner
+from tests.training_steps.cases import without_dropout
 
 
 def test_every_part_runs_on_the_cpu(tmp_path):

@@ -10,6 +10,7 @@ from fairseq.models import ARCH_MODEL_REGISTRY
 
 from tests.classification.documents import build_classifier, inputs_of
 from tests.nn.tree_rows import collate_documents, tree_of
+from tests.training_steps.cases import without_dropout
 from tree_fairseq.classification.tree_transformer_classifier import DocumentEncoder
 from tree_fairseq.support.python_versions import zip_equal
 
@@ -35,10 +36,7 @@ def test_activations_may_be_computed_again():
     """Memory for time, in long documents."""
     rows, gradients = collate_documents(DOCUMENTS), []
     for flags in ([], ["--checkpoint-activations"]):
-        model = build_classifier(ARCH, *flags, document_root="mean").train()
-        for module in model.modules():
-            if hasattr(module, "p"):
-                module.p = 0.0
+        model = without_dropout(build_classifier(ARCH, *flags, document_root="mean"))
         model(**inputs_of(model, rows))["logits"].sum().backward()
         gradients.append([parameter.grad for parameter in model.parameters()])
     for one, other in zip_equal(*gradients):

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from tests.gpu.device import Device
-from tests.training_steps.cases import CASES, Case, Folders, Step
+from tests.training_steps.cases import CASES, Case, Folders, Step, without_dropout
 
 # Gradients of a parameter that are smaller than this share of all gradients are compared with that share: those of the
 # keys' biases are zero but for rounding.
@@ -26,16 +26,6 @@ def chosen_cases(quick: bool) -> list[Case]:
     """Returns all cases, or the first one of some architectures in a quick run."""
     first = {case.arch: case for case in reversed(CASES)}
     return [first[arch] for arch in QUICK] if quick else list(CASES)
-
-
-def without_dropout(model: nn.Module) -> nn.Module:
-    """Sets all probabilities of dropout to zero, and leaves the model in training mode."""
-    for module in model.modules():
-        for name, value in list(vars(module).items()):
-            is_own = name == "p" and "dropout" in type(module).__name__.lower()
-            if isinstance(value, float) and (is_own or "dropout" in name):
-                setattr(module, name, 0.0)
-    return model.train()
 
 
 @dataclass(frozen=True)

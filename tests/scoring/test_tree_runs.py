@@ -102,13 +102,6 @@ def test_wrong_missing_and_invalid_outputs(workspace, caplog):
     assert "1 of 4 sentences have no output" in caplog.text and outcomes(workspace)["test"]["validity"] == "1000"
 
 
-def test_an_unknown_symbol_is_never_right(workspace):
-    write_lines(workspace / "words" / "test.lf", ["( f <unk> )"])
-    write_outputs(workspace / "runs" / "tree", ["( f <unk> )"])
-    assert judge(workspace) == 0
-    assert metrics(workspace) == {"accuracy": 0, "accuracy_unordered": 0, "validity": 1}
-
-
 def test_labels_whose_children_have_no_order(workspace):
     assert judge(workspace, "--unordered", "f") == 0
     assert metrics(workspace)["accuracy_unordered"] == 50

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fairseq import options, tasks, utils
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
-from torch import Tensor
+from torch import Tensor, nn
 
 from tests.end_to_end import insertion, sentences, structural, tiny_classes, tiny_corpus, tiny_programs
 from tests.end_to_end.fixtures import STOCK_SIZES
@@ -234,6 +234,16 @@ class Folders:
         return self._made["albert"]
 
 
+def without_dropout(model: nn.Module) -> nn.Module:
+    """Sets all probabilities of dropout to zero, and leaves the model in training mode."""
+    for module in model.modules():
+        for name, value in list(vars(module).items()):
+            is_own = name == "p" and "dropout" in type(module).__name__.lower()
+            if isinstance(value, float) and (is_own or "dropout" in name):
+                setattr(module, name, 0.0)
+    return model.train()
+
+
 class Step:
     """A training step of a case: the task, the model, the criterion and a batch, as ``fairseq-train`` makes them."""
 
@@ -275,9 +285,7 @@ class Step:
 
     def without_dropout(self) -> Step:
         """Leaves nothing to chance."""
-        for module in self.model.modules():
-            if isinstance(getattr(module, "p", None), float):
-                module.p = 0.0
+        without_dropout(self.model)
         return self
 
     def __call__(self) -> Tensor:

@@ -33,7 +33,7 @@ from omegaconf import DictConfig, OmegaConf
 from torch.nn.parallel import DistributedDataParallel
 
 from tests.end_to_end.commands import PLUGIN, forget_earlier_runs
-from tests.training_steps.cases import FOLDERS, Case, Folders
+from tests.training_steps.cases import FOLDERS, Case, Folders, without_dropout
 
 Changes = Mapping[str, Any]
 """Options as fairseq names them in its configuration, such as ``dataset.batch_size``."""
@@ -181,11 +181,7 @@ def _train(cfg: DictConfig) -> Outcome:
         """fairseq's trainer, which notes what it does and leaves nothing to chance."""
 
         def __init__(self, cfg, task, model, *others):
-            for module in model.modules():
-                for name in ("p", "dropout"):
-                    if isinstance(getattr(module, name, None), float):
-                        setattr(module, name, 0.0)
-            super().__init__(cfg, task, model, *others)
+            super().__init__(cfg, task, without_dropout(model), *others)
             # Arrays: a tensor would be sent as an open file.
             outcome.weights = {name: value.numpy() for name, value in model.state_dict().items()}
             outcome.start = {name: value.copy() for name, value in outcome.weights.items()}
