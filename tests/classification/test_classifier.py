@@ -72,15 +72,6 @@ def test_the_first_root_is_node_0_or_the_only_leaf(arch):
         row += len(document)
 
 
-@variants(*TREE_ARCHITECTURES)
-def test_a_batch_without_any_node(arch, document_root):
-    model = build_classifier(arch, document_root=document_root)
-    rows = collate_documents([[tree_of("4")], [tree_of("5")]])
-    assert rows["label"].shape == (2, 0)
-    scores = model(**inputs_of(model, rows, node_logits=True))
-    assert scores["logits"].isfinite().all() and scores["node_logits"].shape == (2, 0, NUM_CLASSES)
-
-
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_scores_of_nodes_are_made_on_demand(arch):
     model = build_classifier(arch)

@@ -15,7 +15,7 @@ from fairseq.data import data_utils
 from tests.classification.examples import classify, write_trees
 from tests.classification.test_sentence_trees import class_id
 from tests.classification.test_sentence_trees import twin as rows_twin
-from tests.data_bin.corpora import prefixes, write_lines
+from tests.data_bin.corpora import prefixes, read_lines, write_lines
 from tests.end_to_end.tiny_classes import load, task_of
 from tree_fairseq.classification.folder import IGNORE
 from tree_fairseq.errors import CorruptFileError, LongSentenceError, MissingTreesError
@@ -82,14 +82,10 @@ def words(task, tokens):
     return task.source_dictionary.string(utils.strip_pad(tokens, task.source_dictionary.pad())).split()
 
 
-def lines_of(folder, name):
-    return (folder / name).read_text(encoding="utf-8").splitlines()
-
-
 @pytest.mark.parametrize("limits", [{"max_sentences": 7}, {"max_tokens": 30}])
 def test_trees_and_classes_follow_their_words(trees, tree_data, limits):
     task, dataset = load(tree_data, "train")
-    lines = [read_tree(line) for line in lines_of(trees, "train.trees")]
+    lines = [read_tree(line) for line in read_lines(trees / "train.trees")]
 
     def offset(name):
         return name if name == IGNORE else task.classes.index(str(name))
@@ -113,7 +109,7 @@ def test_trees_and_classes_follow_their_words(trees, tree_data, limits):
 
 def test_sentences_of_documents_are_rows(documents, document_data):
     task, dataset = load(document_data, "train")
-    lines = [line.split("\t") for line in lines_of(documents, "train.tsv")]
+    lines = [line.split("\t") for line in read_lines(documents / "train.tsv")]
     for batch in batches_of(dataset, max_tokens=100):
         rows = batch["net_input"]["sentence_trees"]
         assert batch.keys() == {"id", "nsentences", "ntokens", "net_input", "target"}
@@ -203,7 +199,7 @@ def test_the_classes_of_nodes_are_no_input(trees, tree_data, tmp_path):
     chooser = random.Random(5)
     for split in SIZES:
         lines = []
-        for line in lines_of(trees, f"{split}.trees"):
+        for line in read_lines(trees / f"{split}.trees"):
             tree = read_tree(line)
             labels = [node.label for node in tree.preorder() if node.children]
             chooser.shuffle(labels)
@@ -244,7 +240,7 @@ def test_long_documents_are_cut_to_whole_sentences_with_a_warning(documents, doc
 
 
 def test_a_sentence_that_is_too_long_is_named(documents, document_data):
-    first = [sentences_of(line.split("\t")[0])[0] for line in lines_of(documents, "train.tsv")]
+    first = [sentences_of(line.split("\t")[0])[0] for line in read_lines(documents / "train.tsv")]
     line = next(number for number, sentence in enumerate(first, 1) if len(sentence) > 3)
     with pytest.raises(LongSentenceError, match="--max-source-positions is 3") as caught:
         load(document_data, "train", max_source_positions=3)
@@ -260,7 +256,7 @@ def test_parts_of_a_split_are_joined(trees, tree_data, tmp_path):
     both = f"{trees / 'valid'},{tmp_path / 'valid1'}"
     classify("--input-format", "trees", "--validpref", both, "--destdir", tmp_path / "bin", *given)
     task = task_of(tmp_path / "bin")
-    first, second = lines_of(trees, "valid.trees"), lines_of(tmp_path, "valid1.trees")
+    first, second = read_lines(trees / "valid.trees"), read_lines(tmp_path / "valid1.trees")
     for combine, lines in ((False, first), (True, first + second)):
         task.load_dataset("valid", combine=combine)
         dataset = task.dataset("valid")

@@ -13,7 +13,7 @@ from omegaconf import OmegaConf
 
 from tests.classification.examples import classify, write_rows, write_trees
 from tests.classification.test_dataset import assert_equal
-from tests.data_bin.corpora import prefixes, write_lines
+from tests.data_bin.corpora import prefixes, read_lines, write_lines
 from tests.end_to_end.commands import run
 from tests.end_to_end.tiny_classes import load, task_of
 from tree_fairseq.classification.tree_lstm_classifier import BINARY_LEVELS
@@ -69,10 +69,6 @@ def model_of(task, arch, **options):
 
 def batch_of(dataset):
     return dataset.collater([dataset[index] for index in range(len(dataset))])
-
-
-def lines_of(folder, name):
-    return (folder / name).read_text(encoding="utf-8").splitlines()
 
 
 # Models
@@ -227,7 +223,7 @@ def test_missing_files_are_named(tree_data, tmp_path, name):
 @pytest.mark.parametrize("kind", ["trees", "rows"])
 def test_new_lines_are_read_as_the_data_were(request, kind):
     data = request.getfixturevalue(f"{kind.removesuffix('s')}_data")
-    lines = lines_of(request.getfixturevalue(kind), "valid.trees" if kind == "trees" else "valid.tsv")
+    lines = read_lines(request.getfixturevalue(kind) / ("valid.trees" if kind == "trees" else "valid.tsv"))
     task, dataset = load(data, "valid")
     tokens, lengths = task.get_interactive_tokens_and_lengths(
         [line.split("\t")[0] for line in lines], lambda line: line

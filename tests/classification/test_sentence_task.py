@@ -11,7 +11,7 @@ import torch
 from fairseq import options
 from fairseq_cli import preprocess
 
-from tests.data_bin.corpora import write_lines
+from tests.data_bin.corpora import read_lines, write_lines
 from tree_fairseq.classification.folder import export_sentences
 from tree_fairseq.classification.sentence_task import TreeSentenceClassificationConfig, TreeSentenceClassificationTask
 from tree_fairseq.commands.check import check_folder
@@ -80,17 +80,13 @@ def task_of(data, **changes) -> TreeSentenceClassificationTask:
     )
 
 
-def lines_of(path) -> list[str]:
-    return path.read_text(encoding="utf-8").splitlines()
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("split", SIZES)
 def test_batches_are_the_lines(folders, kind, split):
     text, data = folders[kind]
     task = task_of(data)
     task.load_dataset(split)
-    dataset, lines = task.dataset(split), lines_of(text / f"{split}.tsv")
+    dataset, lines = task.dataset(split), read_lines(text / f"{split}.tsv")
     batch = dataset.collater([dataset[index] for index in range(len(lines))])
     assert sorted(batch["id"].tolist()) == list(range(len(lines))) and batch["nsentences"] == len(lines)
     inputs = batch["net_input"]
@@ -111,7 +107,7 @@ def test_batches_are_the_lines(folders, kind, split):
 def test_a_folder_is_whole_and_can_be_written_back(folders, kind):
     text, data = folders[kind]
     assert check_folder(data) == []
-    assert list(export_sentences(data, "train")) == lines_of(text / "train.tsv")
+    assert list(export_sentences(data, "train")) == read_lines(text / "train.tsv")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -199,7 +195,7 @@ def test_regression_needs_the_task(tmp_path):
 
 def test_long_examples_are_named(folders):
     text, data = folders["sentence"]
-    counts = [len(line.split("\t")[0].split()) + 1 for line in lines_of(text / "train.tsv")]
+    counts = [len(line.split("\t")[0].split()) + 1 for line in read_lines(text / "train.tsv")]
     limit = max(counts) - 1
     with pytest.raises(LongSentenceError, match=rf"train:{int(np.argmax(counts)) + 1}: a text of {max(counts)} tokens"):
         task_of(data, max_source_positions=limit).load_dataset("train")

@@ -45,13 +45,6 @@ def test_tree_and_labels_are_read(model):
         assert not torch.allclose(logits(model, net_input([pair])), expected, atol=1e-3)
 
 
-def test_a_batch_without_any_node(model):
-    batch = pairs(TASK, 1, 1)
-    inputs = net_input(batch)
-    assert inputs["source_spans"]["label"].shape == (2, 0)
-    assert torch.isfinite(logits(model, inputs)).all()
-
-
 def test_attention_has_the_width_of_the_leaves(model):
     """``--print-alignment`` and ``--replace-unk`` look for the greatest weight among source tokens."""
     inputs = net_input(pairs(TASK, 7, 3))
