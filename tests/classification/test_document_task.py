@@ -264,3 +264,12 @@ def test_long_lines_are_cut_or_named(row_data, caplog):
     with pytest.raises(LongSentenceError) as caught:
         task.get_interactive_tokens_and_lengths(InputLines(["so so so so so so"], 3), str)
     assert (caught.value.path, caught.value.line) == ("input", 3)
+
+
+def test_targets_are_lines_also_of_a_batch_that_is_classified_twice(row_data):
+    task, dataset = load(row_data, "valid")
+    model, batch = model_of(task, TREE_ARCH), batch_of(dataset)
+    names = [task.classes[index] for index in batch["target"]]
+    for _ in range(2):
+        task.inference_step(task.build_generator([model], Namespace()), [model], batch)
+        assert [task.target_dictionary.string(line) for line in batch["target"]] == names
