@@ -140,6 +140,17 @@ def test_keys_are_not_tiled_over_beams(model, monkeypatch):
                 )
 
 
+def test_rows_may_be_in_any_order(model):
+    encoder_out = model.encoder(BATCH["src_tokens"])
+    prefix = BATCH["prev_output_tokens"][:, :1]
+    expected = model.decoder(prefix, encoder_out=encoder_out)[0]
+    for order in ([3, 3, 0, 0], [1, 4, 4], [2]):
+        order = torch.tensor(order)
+        read = model.encoder.reorder_encoder_out(encoder_out, order)
+        found = model.decoder(prefix[order], encoder_out=read, incremental_state={})[0]
+        torch.testing.assert_close(found, expected[order], rtol=1e-4, atol=1e-5)
+
+
 # Architectures, weights and flags
 
 
