@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from itertools import cycle
 from pathlib import Path
 
-from preprocess.corpora import CorpusError, Pair, clean_line
-from preprocess.logical_forms import Example, Splits, raw_lines
+from preprocess.corpora import CorpusError, Pair, clean_line, raw_lines
+from preprocess.logical_forms import Example, Splits
 from tree_fairseq.errors import InputError
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Tree

@@ -28,12 +28,11 @@ from functools import partial
 from pathlib import Path
 
 from preprocess.agreement_grammar import Lexicon, count_tags, generate
-from preprocess.agreement_linzen import TABLE, TEST, example, find, load_table, load_test
+from preprocess.agreement_linzen import TABLE, TEST, example, load_table, load_test
 from preprocess.agreement_subjects import agreements
 from preprocess.command import prepare_data_set
-from preprocess.corpora import CorpusError, sample
+from preprocess.corpora import CorpusError, find_file, raw_lines, sample
 from preprocess.labelled_lines import Labelled, Splits, hold_out, report, shorten, write_splits
-from preprocess.logical_forms import raw_lines
 from tree_fairseq.errors import InputError
 from tree_fairseq.parsing.corpus import parse_corpus
 from tree_fairseq.parsing.parsers import ParserOptions, add_parser_arguments, options_from_arguments
@@ -137,14 +136,14 @@ def enrich(splits: Splits, args: argparse.Namespace, tagged: Counter[tuple[str, 
 
 def load(args: argparse.Namespace, work: Path) -> Splits:
     """Returns the splits that a command line asks for."""
-    if (table := find(args.data, TABLE, f"{TABLE}.gz")) is not None and not args.training:
+    if (table := find_file(args.data, TABLE, f"{TABLE}.gz")) is not None and not args.training:
         if args.grammar or args.generated_test or args.valid_attractors or args.repeat_attractors != 1:
             raise CorpusError(
                 "--grammar, --generated-test, --valid-attractors and --repeat-attractors are for --training; the whole "
                 "set needs none"
             )
         return load_table(table, args.test_size, args.seed)
-    if (text := find(args.data, f"{TEST}.text")) is None:
+    if (text := find_file(args.data, f"{TEST}.text")) is None:
         raise CorpusError(f"{args.data} holds neither {TEST}.text and {TEST}.gold nor {TABLE}.gz")
     test = load_test(text)  # its errors must be found before hours of parsing
     train_paths, valid_paths = sources(args.training or [args.data])

@@ -9,16 +9,14 @@ verb from 0, its right and its wrong form, and the number of attractors (nouns o
 from __future__ import annotations
 
 import csv
-import gzip
 import logging
 import random
 from collections.abc import Iterator
 from pathlib import Path
 
 from preprocess.agreement_subjects import PLURAL, SINGULAR
-from preprocess.corpora import CorpusError
+from preprocess.corpora import CorpusError, raw_lines
 from preprocess.labelled_lines import Labelled, Splits
-from preprocess.logical_forms import raw_lines
 
 logger = logging.getLogger(__name__)
 
@@ -47,14 +45,6 @@ def form_number(right: str, wrong: str) -> str | None:
     if _is_singular(right, wrong):
         return SINGULAR
     return PLURAL if _is_singular(wrong, right) else None
-
-
-def find(data: Path, *names: str) -> Path | None:
-    """Returns the first file with one of these names in the folder or below it, or None."""
-    for name in names:
-        if found := sorted(path for path in data.rglob(name) if path.is_file()):
-            return found[0]
-    return None
 
 
 def load_test(text: Path) -> list[Labelled]:
@@ -103,18 +93,16 @@ def load_table(path: Path, test_size: int | None, seed: int) -> Splits:
 
 
 def _rows(path: Path) -> Iterator[Labelled]:
-    opened = gzip.open if path.suffix == ".gz" else open
-    with opened(path, "rt", encoding="utf-8", newline="") as stream:
-        table = csv.DictReader(stream, delimiter="\t")
-        if missing := [name for name in _COLUMNS if name not in (table.fieldnames or ())]:
-            raise CorpusError(f"{path} has no column {missing[0]}")
-        for row in table:
-            sentence, verb, tag, attractors = (row[name] or "" for name in _COLUMNS)
-            words = sentence.split()
-            has_verb = tag in _TAGS and verb.isdecimal() and 1 < int(verb) <= len(words)
-            if not has_verb or not attractors.isdecimal():
-                raise CorpusError(f"{path}:{table.line_num}: the row does not have a verb and its position")
-            yield example(words[: int(verb) - 1], _TAGS[tag], int(attractors))
+    table = csv.DictReader((f"{line}\n" for line in raw_lines(path)), delimiter="\t")
+    if missing := [name for name in _COLUMNS if name not in (table.fieldnames or ())]:
+        raise CorpusError(f"{path} has no column {missing[0]}")
+    for row in table:
+        sentence, verb, tag, attractors = (row[name] or "" for name in _COLUMNS)
+        words = sentence.split()
+        has_verb = tag in _TAGS and verb.isdecimal() and 1 < int(verb) <= len(words)
+        if not has_verb or not attractors.isdecimal():
+            raise CorpusError(f"{path}:{table.line_num}: the row does not have a verb and its position")
+        yield example(words[: int(verb) - 1], _TAGS[tag], int(attractors))
 
 
 def _is_singular(form: str, other: str) -> bool:

@@ -24,10 +24,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from preprocess.command import prepare_data_set
-from preprocess.corpora import CorpusError, clean_line
+from preprocess.corpora import CorpusError, clean_line, raw_lines
 from preprocess.fetch import unpack
 from preprocess.labelled_lines import Labelled, Splits, hold_out, report, shorten, write_splits
-from preprocess.logical_forms import raw_lines
 from preprocess.moses import TokenizerOptions, tokenize_lines
 from tree_fairseq.errors import InputError
 from tree_fairseq.support.python_versions import zip_equal

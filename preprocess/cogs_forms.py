@@ -22,8 +22,7 @@ from pathlib import Path
 from typing import NamedTuple, Optional
 
 from preprocess.command import run_command
-from preprocess.corpora import CorpusError, read_lines, write_lines
-from preprocess.logical_forms import raw_lines
+from preprocess.corpora import CorpusError, raw_lines, read_lines, write_lines
 from tree_fairseq.errors import SymbolTreeError
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Tree

@@ -6,16 +6,19 @@ number of lines. ``raw/`` contains the untokenised target side of a test set if 
 
 from __future__ import annotations
 
+import gzip
 import heapq
 import json
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from tree_fairseq.support.files import atomic_file
+from tree_fairseq.support.python_versions import zip_equal
 
 Pair = tuple[str, str]
 
@@ -53,17 +56,36 @@ def clean_line(line: str) -> str:
     return " ".join(line.split())
 
 
-def read_lines(path: str | Path) -> Iterator[str]:
-    """Yields the cleaned lines of a UTF-8 file; lines end at "\\n" only.
+def raw_lines(path: str | Path) -> Iterator[str]:
+    """Yields the lines of a UTF-8 file, which may be gzipped, without their ends; lines end at "\\n" only.
 
-    Raises CorpusError on bytes that are not UTF-8.
+    Raises CorpusError if the file is missing, a ``.gz`` file is not gzipped, or a line is not UTF-8.
     """
-    with open(path, encoding="utf-8", newline="\n") as stream:
-        try:
-            for line in stream:
-                yield clean_line(line)
-        except UnicodeDecodeError as error:
-            raise CorpusError(f"{path}: not UTF-8 ({error})") from error
+    path = Path(path)
+    if not path.is_file():
+        raise CorpusError(f"{path} is missing")
+    number = 0
+    try:
+        with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as stream:
+            for number, line in enumerate(stream, 1):
+                yield line.decode("utf-8").removesuffix("\n").removesuffix("\r")
+    except UnicodeDecodeError as error:
+        raise CorpusError(f"{path}:{number}: not UTF-8 ({error.reason})") from error
+    except (EOFError, gzip.BadGzipFile) as error:
+        raise CorpusError(f"{path}: not gzipped ({error})") from error
+
+
+def read_lines(path: str | Path) -> Iterator[str]:
+    """Yields the lines of :func:`raw_lines`, cleaned."""
+    return map(clean_line, raw_lines(path))
+
+
+def find_file(folder: Path, *names: str) -> Path | None:
+    """Returns the first file with one of these names in the folder or below it, or None."""
+    for name in names:
+        if found := sorted(path for path in folder.rglob(name) if path.is_file()):
+            return found[0]
+    return None
 
 
 def read_json_list(path: Path, hint: str = "") -> list[Any]:
@@ -114,15 +136,15 @@ def read_pairs(source: str | Path, target: str | Path) -> Iterator[Pair]:
     return parallel(read_lines(source), read_lines(target), (str(source), str(target)))
 
 
-def write_pairs(prefix: str | Path, languages: Pair, pairs: Iterable[Pair]) -> int:
-    """Writes ``prefix.{language}`` for both languages, pair by pair; returns the number of pairs."""
-    paths = [Path(f"{prefix}.{language}") for language in languages]
-    paths[0].parent.mkdir(parents=True, exist_ok=True)
+def write_columns(prefix: str | Path, suffixes: Sequence[str], rows: Iterable[Sequence[str]]) -> int:
+    """Writes ``prefix.{suffix}``, a file for each column of the rows; returns the number of rows."""
+    Path(prefix).parent.mkdir(parents=True, exist_ok=True)
     count = 0
-    with atomic_file(paths[0], sync=False) as left, atomic_file(paths[1], sync=False) as right:
-        for first, second in pairs:
-            left.write(first + "\n")
-            right.write(second + "\n")
+    with ExitStack() as stack:
+        files = [stack.enter_context(atomic_file(Path(f"{prefix}.{suffix}"), sync=False)) for suffix in suffixes]
+        for row in rows:
+            for file, text in zip_equal(files, row):
+                file.write(text + "\n")
             count += 1
     return count
 

@@ -21,9 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from preprocess.command import prepare_data_set
-from preprocess.corpora import CorpusError, clean_line, write_lines
+from preprocess.corpora import CorpusError, clean_line, raw_lines, write_lines
 from preprocess.labelled_lines import Labelled, Splits, hold_out, report, shorten
-from preprocess.logical_forms import raw_lines
 from preprocess.moses import Tokenizer, TokenizerOptions
 from preprocess.word_pieces import all_pieces
 from tree_fairseq.classification.folder import is_number

@@ -30,8 +30,8 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import NamedTuple
 
-from preprocess.corpora import CorpusError, clean_line
-from preprocess.logical_forms import Example, Splits, raw_lines
+from preprocess.corpora import CorpusError, clean_line, find_file, raw_lines
+from preprocess.logical_forms import Example, Splits
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Tree
 
@@ -103,15 +103,14 @@ _URL, _CODE = 1, 9
 _WORD = re.compile(r"""[.,!?"':;()]|[^\s.,!?"':;()]+""")
 
 
-def find(data: Path, *names: str) -> Path:
-    """Returns the first of these files in the folder or in its folder ``data``."""
-    for folder in (data, data / "data"):
-        for name in names:
-            if (folder / name).is_file():
-                return folder / name
-    raise CorpusError(
-        f"{data / names[0]} is missing: the corpus is at {SOURCE_PAGE}, and its crawler downloads the recipes"
-    )
+def required(data: Path, *names: str) -> Path:
+    """Returns the first of these files in the folder or below it."""
+    path = find_file(data, *names)
+    if path is None:
+        raise CorpusError(
+            f"{data / names[0]} is missing: the corpus is at {SOURCE_PAGE}, and its crawler downloads the recipes"
+        )
+    return path
 
 
 def words(text: str) -> str:
@@ -174,13 +173,11 @@ def load(data: Path, text: str = "title") -> Splits:
         text: ``title``, ``description`` or ``both``
     """
     lists = {
-        split: list(filter(None, map(str.strip, raw_lines(find(data, name))))) for split, name in URL_LISTS.items()
+        split: list(filter(None, map(str.strip, raw_lines(required(data, name))))) for split, name in URL_LISTS.items()
     }
     wanted = {url for urls in lists.values() for url in urls}
-    recipes = read_recipes(find(data, "recipe_summaries.tsv", "recipe_summaries.all.tsv"), wanted, text)
-    annotation = next(
-        (folder / ANNOTATION for folder in (data, data / "data") if (folder / ANNOTATION).is_file()), None
-    )
+    recipes = read_recipes(required(data, "recipe_summaries.tsv", "recipe_summaries.all.tsv"), wanted, text)
+    annotation = find_file(data, ANNOTATION)
     answers = {} if annotation is None else read_answers(annotation)
     return {split: _examples(split, urls, recipes, answers) for split, urls in lists.items()}
 

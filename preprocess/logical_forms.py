@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from preprocess.corpora import CorpusError, Pair, clean_line, sample, write_lines, write_pairs
+from preprocess.corpora import CorpusError, Pair, clean_line, raw_lines, sample, write_columns, write_lines
 from tree_fairseq.errors import InputError
 from tree_fairseq.trees.notations import Notation
 
@@ -34,18 +34,6 @@ class Example(NamedTuple):
 
 
 Splits = dict[str, list[Example]]
-
-
-def raw_lines(path: Path) -> Iterator[str]:
-    """Yields the lines of a UTF-8 file without their ends; lines end at "\\n" only."""
-    if not path.is_file():
-        raise CorpusError(f"{path} is missing")
-    with open(path, "rb") as stream:
-        for number, line in enumerate(stream, 1):
-            try:
-                yield line.decode("utf-8").removesuffix("\n").removesuffix("\r")
-            except UnicodeDecodeError as error:
-                raise CorpusError(f"{path}:{number}: not UTF-8 ({error.reason})") from error
 
 
 def read_columns(path: Path, names: Sequence[str]) -> Iterator[list[str]]:
@@ -113,7 +101,7 @@ def write_splits(splits: Splits, output: Path, languages: Pair) -> dict[str, int
             raise CorpusError(f"{split} is empty")
     counts = {}
     for split, examples in splits.items():
-        counts[split] = write_pairs(output / split, languages, (example.pair for example in examples))
+        counts[split] = write_columns(output / split, languages, (example.pair for example in examples))
         if any(example.groups for example in examples):
             write_lines(output / f"{split}.groups", _lines_of_groups(examples))
     return counts

@@ -5,7 +5,6 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 
 from preprocess.corpora import clean_line
 
@@ -28,7 +27,7 @@ class TokenizerOptions:
 
 
 class Tokenizer:
-    """Converts raw lines to Moses tokens with Moses' escapes (``&apos;``). Every process builds its own."""
+    """Converts raw lines to Moses tokens with Moses' escapes (``&apos;``)."""
 
     def __init__(self, options: TokenizerOptions):
         from sacremoses import MosesPunctNormalizer, MosesTokenizer
@@ -48,27 +47,11 @@ class Tokenizer:
         return clean_line(text.lower() if self.options.lower else text)
 
 
-def _tokenize_block(options: TokenizerOptions, block: list[str]) -> list[str]:
-    tokenizer = Tokenizer(options)
-    return [tokenizer(line) for line in block]
-
-
-def _blocks(lines: Iterable[str], size: int) -> Iterator[list[str]]:
-    block: list[str] = []
-    for line in lines:
-        block.append(line)
-        if len(block) == size:
-            yield block
-            block = []
-    if block:
-        yield block
-
-
 def tokenize_lines(lines: Iterable[str], options: TokenizerOptions, workers: int = 1) -> Iterator[str]:
     """Yields the tokenised lines in order. More than one worker means that many spawned processes."""
+    tokenizer = Tokenizer(options)
     if workers <= 1:
-        yield from map(Tokenizer(options), lines)
+        yield from map(tokenizer, lines)
         return
     with multiprocessing.get_context("spawn").Pool(workers) as pool:
-        for block in pool.imap(partial(_tokenize_block, options), _blocks(lines, 20_000)):
-            yield from block
+        yield from pool.imap(tokenizer, lines, chunksize=20_000)

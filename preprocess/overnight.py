@@ -30,8 +30,8 @@ from typing import NamedTuple
 import numpy as np
 
 from preprocess.command import prepare_data_set, run_command
-from preprocess.corpora import CorpusError, clean_line
-from preprocess.logical_forms import Example, Splits, hold_out, raw_lines, report_duplicates, shorten, write_splits
+from preprocess.corpora import CorpusError, clean_line, raw_lines
+from preprocess.logical_forms import Example, Splits, hold_out, report_duplicates, shorten, write_splits
 from tree_fairseq.errors import InputError, SymbolTreeError
 from tree_fairseq.tree_insertion.oracles import CentralityOracle, ExactOracle, step_count
 from tree_fairseq.tree_insertion.target import TargetTree

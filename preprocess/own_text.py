@@ -13,7 +13,8 @@ import sys
 from itertools import islice
 from pathlib import Path
 
-from preprocess.corpora import CorpusError, Pair, read_pairs, short_pairs, write_lines, write_pairs
+from preprocess.command import run_command
+from preprocess.corpora import CorpusError, Pair, read_pairs, short_pairs, write_columns, write_lines
 from preprocess.moses import Tokenizer, TokenizerOptions
 
 SPLITS = ("train", "valid", "test")
@@ -73,7 +74,7 @@ def write(splits: dict[str, list[Pair]], out: Path, pair: Pair) -> dict[str, int
     counts = {}
     for split in SPLITS:
         tokenized = ((tokenizers[0](first), tokenizers[1](second)) for first, second in splits[split])
-        counts[split] = write_pairs(out / split, pair, tokenized)
+        counts[split] = write_columns(out / split, pair, tokenized)
     write_lines(out / "raw" / f"test.{pair[1]}", (second for _, second in splits["test"]))
     return counts
 
@@ -90,15 +91,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--up-to", type=int, help="train on pairs whose sources have at most this number of words")
     parser.add_argument("--subset", type=int, help="train on this number of pairs, the first ones")
     options = parser.parse_args(arguments)
-    try:
+
+    def run() -> None:
         pair = languages(options.folder, options.source, options.target)
         counts = write(load(options.folder, pair, options.subset, options.up_to), options.out, pair)
-    except CorpusError as error:
-        sys.stderr.write(f"own_text: {error}\n")
-        return 1
-    sys.stderr.write("; ".join(f"{split}: {count} pairs" for split, count in counts.items()) + "\n")
-    print(*pair)
-    return 0
+        sys.stderr.write("; ".join(f"{split}: {count} pairs" for split, count in counts.items()) + "\n")
+        print(*pair)
+
+    return run_command("own_text", run)
 
 
 if __name__ == "__main__":

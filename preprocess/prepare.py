@@ -14,7 +14,16 @@ from pathlib import Path
 
 from preprocess import translation
 from preprocess.command import prepare_data_set
-from preprocess.corpora import Corpus, CorpusError, Pair, PrepareOptions, sample, short_pairs, write_lines, write_pairs
+from preprocess.corpora import (
+    Corpus,
+    CorpusError,
+    Pair,
+    PrepareOptions,
+    sample,
+    short_pairs,
+    write_columns,
+    write_lines,
+)
 
 LOADERS = {
     "cognition": translation.load_cognition,
@@ -49,7 +58,7 @@ def write_corpus(
             pairs = short_pairs(pairs, up_to)
         if split == "train" and subset is not None:
             pairs = sample(pairs, subset)
-        counts[split] = write_pairs(output / split, languages, pairs)
+        counts[split] = write_columns(output / split, languages, pairs)
     for split, lines in corpus.references.items():
         number = write_lines(output / "raw" / f"{split}.{languages[1]}", itertools.islice(lines, limit))
         if number != counts[split]:

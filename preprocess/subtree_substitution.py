@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any, Optional
 
 from preprocess.command import prepare_data_set
-from preprocess.corpora import CorpusError, read_lines, read_pairs, write_pairs
+from preprocess.corpora import CorpusError, read_lines, read_pairs, write_columns
 from preprocess.logical_forms import Example
 from preprocess.logical_places import node_at, replaced
 from preprocess.phrase_alignment import (
@@ -282,7 +282,7 @@ def enlarge(args: argparse.Namespace) -> dict[str, int]:
     examples = [Example(*pair) for pair in pairs]
     parses = read_parses(args.parses, [example.source for example in examples])
     made = substitute(examples, parses, args.count, notation_named(args.notation), args.labels, args.longest, args.seed)
-    return {"train": write_pairs(args.output or prefix, languages, [*pairs, *(example.pair for example in made)])}
+    return {"train": write_columns(args.output or prefix, languages, [*pairs, *(example.pair for example in made)])}
 
 
 def main(arguments: list[str] | None = None) -> int:

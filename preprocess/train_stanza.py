@@ -85,11 +85,6 @@ TAGGER_ARGUMENTS = (
 logger = logging.getLogger("preprocess.train_stanza")
 
 
-def preterminals(tree: Tree) -> list[tuple[str, str]]:
-    """Returns the tag and the word of every leaf."""
-    return [(node.label, node.children[0].label) for node in tree.preorder() if node.is_preterminal]
-
-
 def conllu(trees: Sequence[Tree]) -> str:
     """Returns the words and tags as CoNLL-U, with the Penn tag in both tag columns.
 
@@ -100,7 +95,7 @@ def conllu(trees: Sequence[Tree]) -> str:
     for tree in trees:
         rows = [
             f"{position}\t{word}\t_\t{tag}\t{tag}\t_\t{position - 1}\t{'root' if position == 1 else 'dep'}\t_\t_"
-            for position, (tag, word) in enumerate(preterminals(tree), 1)
+            for position, (word, tag) in enumerate(tree.tagged_words(), 1)
         ]
         blocks.append("\n".join(rows) + "\n\n")
     return "".join(blocks)
@@ -261,7 +256,7 @@ def evaluate(models: Path, trees: Sequence[Tree]) -> float:
         parsed = pipeline([tree.leaves() for tree in trees]).sentences
     predicted = [read_tree(str(sentence.constituency)) for sentence in parsed]
     for gold, tree in zip_equal(trees, predicted):
-        if tree.leaves() != gold.leaves() or not all(tag for tag, _ in preterminals(tree)):
+        if tree.leaves() != gold.leaves() or not all(tag for _, tag in tree.tagged_words()):
             raise ValueError(f"words or tags got lost in parsing: {write_forest((gold,))}")
     correct = sum(gold == tree for gold, tree in zip(trees, predicted))
     logger.info("trees that are right to the last label: %d of %d", correct, len(trees))

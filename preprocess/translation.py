@@ -5,7 +5,6 @@ Shared tasks publish archives, ``train.tags`` files, and XML and SGM test sets.
 
 from __future__ import annotations
 
-import gzip
 import html
 import random
 import re
@@ -18,13 +17,14 @@ from preprocess.corpora import (
     Pair,
     PrepareOptions,
     clean_line,
+    find_file,
     keep_pair,
     parallel,
+    raw_lines,
     read_lines,
     read_pairs,
 )
 from preprocess.fetch import unpack
-from preprocess.logical_forms import raw_lines
 from preprocess.moses import TokenizerOptions, tokenize_lines
 
 _SEGMENT = re.compile(r"<seg[^>]*>(.*?)</seg>", re.IGNORECASE | re.DOTALL)
@@ -271,7 +271,7 @@ def load_gigaword(data: Path, languages: Pair, options: PrepareOptions) -> Corpu
     """
     train = _filled(_headlines(_headline_paths(data, "train.{}.txt")))
     valid = _filled(_headlines(_headline_paths(data, "valid.{}.filter.txt")))
-    test = [_found(data, name) for name in ("input.txt", "task1_ref0.txt")]
+    test = [find_file(data, name, f"{name}.gz") for name in ("input.txt", "task1_ref0.txt")]
     if all(test):
         return Corpus({"train": train, "valid": valid, "test": _headlines(test)}, {})
     pairs = list(train)
@@ -284,14 +284,8 @@ def load_gigaword(data: Path, languages: Pair, options: PrepareOptions) -> Corpu
     return Corpus(splits, {})
 
 
-def _found(data: Path, name: str) -> Path | None:
-    """Returns the first file of that name, gzipped or not, in the folder or below it."""
-    paths = sorted(path for pattern in (name, f"{name}.gz") for path in data.rglob(pattern) if path.is_file())
-    return paths[0] if paths else None
-
-
 def _headline_paths(data: Path, name: str) -> list[Path]:
-    paths = [_found(data, name.format(side)) for side in SIDES]
+    paths = [find_file(data, name.format(side), f"{name.format(side)}.gz") for side in SIDES]
     for side, path in zip(SIDES, paths):
         if path is None:
             raise CorpusError(
@@ -301,20 +295,8 @@ def _headline_paths(data: Path, name: str) -> list[Path]:
     return paths
 
 
-def _plain_or_gzipped(path: Path) -> Iterator[str]:
-    if path.suffix != ".gz":
-        yield from read_lines(path)
-        return
-    try:
-        with gzip.open(path, "rt", encoding="utf-8", newline="\n") as stream:
-            for line in stream:
-                yield clean_line(line)
-    except (UnicodeDecodeError, EOFError, gzip.BadGzipFile) as error:
-        raise CorpusError(f"{path}: not gzipped UTF-8 ({error})") from error
-
-
 def _headlines(paths: list[Path]) -> Iterator[Pair]:
-    return parallel(*map(_plain_or_gzipped, paths), names=(str(paths[0]), str(paths[1])))
+    return parallel(*map(read_lines, paths), names=(str(paths[0]), str(paths[1])))
 
 
 def _filled(pairs: Iterator[Pair]) -> Iterator[Pair]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from preprocess.command import prepare_data_set
-from preprocess.corpora import CorpusError, Pair, read_json_list, sample, write_pairs
+from preprocess.corpora import CorpusError, Pair, read_json_list, sample, write_columns
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Tree
 
@@ -63,7 +63,7 @@ def prepare(args: argparse.Namespace) -> dict[str, int]:
     if empty := [split for split, programs in splits.items() if not programs]:
         raise CorpusError(f"{empty[0]} is empty")
     return {
-        split: write_pairs(args.output / split, (args.source, args.target), programs)
+        split: write_columns(args.output / split, (args.source, args.target), programs)
         for split, programs in splits.items()
     }
 

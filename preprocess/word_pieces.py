@@ -16,8 +16,7 @@ from pathlib import Path
 from fairseq.data import Dictionary
 
 from preprocess.command import run_command
-from preprocess.corpora import CorpusError, write_lines
-from preprocess.logical_forms import raw_lines
+from preprocess.corpora import CorpusError, raw_lines, write_lines
 from tree_fairseq.nn.pretrained import PretrainedPieces, PretrainedPiecesConfig
 from tree_fairseq.support.python_versions import zip_equal
 

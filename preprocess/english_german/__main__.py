@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
+from preprocess.corpora import write_columns
 from preprocess.english_german import english, german
 from preprocess.english_german.sampler import Sampler
-from tree_fairseq.support.files import atomic_file
 from tree_fairseq.trees.bracket import write_forest
 from tree_fairseq.trees.tree import Tree
 
@@ -43,18 +43,8 @@ def pairs(seed: int, max_length: int) -> Iterator[tuple[Tree, str]]:
 
 def write_split(out: Path, split: str, drawn: Iterator[tuple[Tree, str]]) -> int:
     """Writes one split; returns its number of lines."""
-    count = 0
-    with (
-        atomic_file(out / f"{split}.en") as source,
-        atomic_file(out / f"{split}.de") as target,
-        atomic_file(out / f"{split}.en.trees") as trees,
-    ):
-        for tree, sentence in drawn:
-            source.write(" ".join(tree.leaves()) + "\n")
-            target.write(sentence + "\n")
-            trees.write(write_forest((tree,)) + "\n")
-            count += 1
-    return count
+    rows = ((" ".join(tree.leaves()), sentence, write_forest((tree,))) for tree, sentence in drawn)
+    return write_columns(out / split, ("en", "de", "en.trees"), rows)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -12,7 +12,7 @@ from itertools import count
 from multiprocessing import get_context
 from pathlib import Path
 
-from preprocess.corpora import CorpusError, write_lines
+from preprocess.corpora import CorpusError, write_columns
 
 Program = tuple[str, ...]
 SPLITS = ("test", "valid", "train")
@@ -74,8 +74,7 @@ def fill(
 def write_splits(output: Path, suffixes: Sequence[str], splits: Mapping[str, list[Program]]) -> None:
     """Writes ``{split}.{suffix}`` for all splits and prints their sizes."""
     for split, programs in splits.items():
-        for position, suffix in enumerate(suffixes):
-            write_lines(output / f"{split}.{suffix}", (program[position] for program in programs))
+        write_columns(output / split, suffixes, programs)
         means = []
         for position, suffix in enumerate(suffixes):
             words = sum(word not in ("(", ")") for program in programs for word in program[position].split())

@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from preprocess.corpora import CorpusError, clean_line, keep_pair, parallel, read_lines, read_pairs, sample, write_pairs
+from preprocess.corpora import (
+    CorpusError,
+    clean_line,
+    keep_pair,
+    parallel,
+    read_lines,
+    read_pairs,
+    sample,
+    write_columns,
+)
 
 PAIRS = st.lists(st.tuples(st.text("ab ", max_size=6), st.text("xy ", max_size=6)), max_size=30)
 
@@ -20,7 +29,7 @@ def test_lines_end_at_newline_only(tmp_path):
 def test_other_encodings_are_refused_with_the_file_name(tmp_path):
     path = tmp_path / "latin"
     path.write_bytes(b"caf\xe9\n")
-    with pytest.raises(CorpusError, match="latin: not UTF-8"):
+    with pytest.raises(CorpusError, match="latin:1: not UTF-8"):
         list(read_lines(path))
 
 
@@ -72,7 +81,7 @@ def test_interrupted_writing_leaves_no_file(tmp_path):
         raise RuntimeError
 
     with pytest.raises(RuntimeError):
-        write_pairs(tmp_path / "train", ("en", "de"), broken())
+        write_columns(tmp_path / "train", ("en", "de"), broken())
     assert not (tmp_path / "train.en").exists()
-    assert write_pairs(tmp_path / "train", ("en", "de"), parallel(["a"], ["b"], ("x", "y"))) == 1
+    assert write_columns(tmp_path / "train", ("en", "de"), parallel(["a"], ["b"], ("x", "y"))) == 1
     assert (tmp_path / "train.de").read_text() == "b\n"
