@@ -73,6 +73,17 @@ def test_values_and_gradients_equal_the_triple_loop(batch, height, kind, seed):
         torch.testing.assert_close(mine, theirs, rtol=1e-8, atol=1e-9)
 
 
+def test_the_backward_pass_is_that_of_finite_differences():
+    chart = chart_of(4, treeformer_composition_init="random").double()
+    cells = chart.cells(padding_of([(0, 5), (2, 5)], 5))
+    states = torch.randn(5, 2, WIDTH, dtype=torch.double, requires_grad=True)
+
+    def encode(states, weight, query):
+        return torch.func.functional_call(chart, {"weight": weight, "query": query}, (states, cells))
+
+    assert torch.autograd.gradcheck(encode, (states, chart.weight, chart.query))
+
+
 @settings(max_examples=20, deadline=None)
 @given(n=st.integers(2, 8), height=st.integers(2, 9), kind=kinds)
 def test_weights_of_splits_are_those_of_the_triple_loop(n, height, kind):
