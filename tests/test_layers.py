@@ -12,6 +12,7 @@ LAYERS = [
     {"support"},
     {"trees"},
     {"repairs"},
+    {"source_code"},
     {"parsing"},
     {"data_bin"},
     {"preprocessing", "nn", "drawing"},
@@ -31,6 +32,7 @@ FORBIDDEN = {
     "errors": {"torch", "fairseq", "fairseq_cli", "stanza"},
     "support": {"torch", "fairseq", "fairseq_cli", "stanza"},
     "trees": {"torch", "fairseq", "fairseq_cli", "stanza"},
+    "source_code": {"torch", "fairseq", "fairseq_cli", "stanza"},
     "parsing": {"fairseq", "fairseq_cli"},
 }
 LONGEST_FILE, SHORTEST_FILE = 400, 40

@@ -16,7 +16,6 @@ from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.token_files import load_dictionary, require_equal_lengths, token_words
 from tree_fairseq.data_bin.tree_store import TreeStore, load_label_dictionary
 from tree_fairseq.trees.bracket import write_forest
-from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Forest
 
 Export = Callable[[Path, str], Iterable[str]]
@@ -74,7 +73,7 @@ def _export_symbols(lang: str, folder: Path, split: str) -> Iterator[str]:
     manifest = Manifest.load(folder)
     manifest.verify_quickly(folder, lang, [split])
     side = manifest.symbols[lang]
-    notation = notation_named(side.notation)
+    notation = side.notation_in(folder)
     prefix = folder / manifest.split(lang, split).prefix
     for symbols in token_words(prefix, load_dictionary(folder, lang)):
         yield notation.write(side.encoding.decode(symbols))

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from tree_fairseq.parsing.parsers import ParserOptions
+from tree_fairseq.source_code.registry import notation_of
+from tree_fairseq.trees.notations import Notation
 from tree_fairseq.trees.symbols import SymbolEncoding
 
 R = TypeVar("R", bound="Record")
@@ -113,6 +116,7 @@ class SymbolSideRecord(Record):
         traversal, binarization, mark: see :class:`tree_fairseq.trees.symbols.SymbolEncoding`
         degree: the largest number of branches of a node
         grammar: name of the file of symbols seen under each other, if there is one
+        spelling, types: names of the files of a programming language: how leaves are spelled, and what fields hold
     """
 
     split_record = SymbolSplitRecord
@@ -128,6 +132,8 @@ class SymbolSideRecord(Record):
     parser: dict[str, Any] | None = None
     identity: dict[str, Any] | None = None
     grammar: str | None = None
+    spelling: str | None = None
+    types: str | None = None
     splits: dict[str, SymbolSplitRecord] = field(default_factory=dict)
 
     @property
@@ -139,3 +145,12 @@ class SymbolSideRecord(Record):
     def options(self) -> ParserOptions | None:
         """How the sentences were parsed."""
         return None if self.parser is None else ParserOptions.from_json(self.parser)
+
+    @property
+    def side_files(self) -> list[str]:
+        """The names of the files that belong to the language as a whole."""
+        return [name for name in (self.grammar, self.spelling, self.types) if name is not None]
+
+    def notation_in(self, folder: Path) -> Notation:
+        """The notation in which lines become the trees of a folder."""
+        return notation_of(self.notation, None if self.spelling is None else folder / self.spelling)

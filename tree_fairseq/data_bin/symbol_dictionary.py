@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from fairseq.data import Dictionary
@@ -134,11 +135,13 @@ def build_symbol_dictionary(
     nwords: int,
     padding_factor: int,
     all_arities: bool = False,
+    spare: Iterable[str] = (),
 ) -> Dictionary:
     """Returns a dictionary of symbols, and of the words of a joined sequence side, given how often they occur.
 
     It has all special symbols that trees need, up to the arity ``degree``. With ``all_arities`` it has each of its
-    labels with all arities, so that a model can write symbols that training does not show.
+    labels with all arities, so that a model can write symbols that training does not show, and also the ``spare``
+    symbols.
     """
     dictionary = Dictionary()
     for symbol, count in sorted(counts.items()):
@@ -148,6 +151,8 @@ def build_symbol_dictionary(
         for label in sorted(_labels(dictionary, encoding)):
             for arity in range(degree + 1):
                 dictionary.add_symbol(encoding.join(label, arity), 0)
+    for symbol in sorted(spare):
+        dictionary.add_symbol(symbol, 0)
     if encoding.binarization == "lcrs":
         dictionary.add_symbol(NULL, 0)
     for arity in range(degree + 1):
@@ -219,6 +224,60 @@ class Grammar:
     parents: Tensor
     branches: Tensor
     children: Tensor
+
+
+class TypedGrammar(Protocol):
+    """A grammar by types: a node of a type may stand in some fields."""
+
+    def type_of(self, label: str) -> str:
+        """Returns the type of a label."""
+
+    def fields_of(self, label: str, arity: int) -> tuple[str, ...]:
+        """Returns the fields of the children of a node; other numbers of fields mean that there is no such node."""
+
+    def allows(self, field: str, type_name: str) -> bool:
+        """Returns whether a node of a type may stand in a field."""
+
+
+@dataclass(frozen=True)
+class FieldTable:
+    """A grammar by types for the symbols of a dictionary; F is the number of fields.
+
+    Attributes:
+        fields: ``[V, n]`` int64, the field of the child on each branch; -1 where there is none
+        allowed: ``[F, V]`` bool, the symbols that may stand in each field
+        root: the field of the root
+    """
+
+    fields: Tensor
+    allowed: Tensor
+    root: int
+
+    @classmethod
+    def of(cls, grammar: TypedGrammar, symbols: Sequence[str], table: SymbolTable) -> FieldTable:
+        """Returns the table of a grammar for symbols that were not binarized."""
+        types: list[str | None] = [None] * len(symbols)
+        fields = torch.full((len(symbols), table.degree), -1)
+        numbers = {ROOT: 0}
+        for index, arity in enumerate(table.arity.tolist()):
+            if arity < 0:
+                continue
+            label = table.encoding.split(symbols[index])[0]
+            names = grammar.fields_of(label, arity)
+            if label != UNKNOWN_LABEL and len(names) == arity:
+                types[index] = grammar.type_of(label)
+                for branch, name in enumerate(names):
+                    fields[index, branch] = numbers.setdefault(name, len(numbers))
+        by_type: dict[str, list[int]] = {}
+        for index, type_name in enumerate(types):
+            if type_name is not None:
+                by_type.setdefault(type_name, []).append(index)
+        allowed = torch.zeros(len(numbers), len(symbols), dtype=torch.bool)
+        for name, number in numbers.items():
+            for type_name, indices in by_type.items():
+                if grammar.allows(name, type_name):
+                    allowed[number, indices] = True
+        return cls(fields, allowed, numbers[ROOT])
 
 
 def collect_grammar(token_lines: Iterable[Sequence[str]], encoding: SymbolEncoding) -> set[Rule]:

@@ -50,7 +50,7 @@ def target_dictionary(task) -> Dictionary:
         folder = Path(utils.split_paths(task.cfg.data)[0])
         manifest = Manifest.load(folder) if (folder / MANIFEST_NAME).exists() else None
         if manifest is not None and task.cfg.target_lang in manifest.symbols:
-            return symbol_dictionary(manifest.symbols[task.cfg.target_lang], dictionary)
+            return symbol_dictionary(manifest.symbols[task.cfg.target_lang], dictionary, folder)
     return dictionary
 
 

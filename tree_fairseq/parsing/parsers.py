@@ -125,8 +125,9 @@ class ParserOptions:
     on_parse_error: str | None = _flag(
         "--on-parse-error",
         None,
-        "a sentence that cannot be parsed gets a flat tree, or ends the run (default: flat; stop for brackets)",
-        choices=("flat", "stop"),
+        "a sentence that cannot be parsed gets a flat tree, or ends the run (default: flat; stop for brackets and "
+        "programs); skip-pair: pairs with a program that cannot be parsed are left out of training, and counted",
+        choices=("flat", "stop", "skip-pair"),
     )
     max_parse_failures: int | float = _flag(
         "--max-parse-failures",

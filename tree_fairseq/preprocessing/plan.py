@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from argparse import Namespace
+from argparse import ArgumentTypeError, Namespace
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -22,9 +22,11 @@ from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions, options_from_arguments
 from tree_fairseq.preprocessing.text_files import SideRequest, TextPlan, model_within_trees, text_requests
 from tree_fairseq.preprocessing.tree_files import TreeSide, start_sides
+from tree_fairseq.source_code.language import Language
+from tree_fairseq.source_code.registry import notation_of
 from tree_fairseq.support.files import file_sha256
 from tree_fairseq.support.options import Flags, flag_of
-from tree_fairseq.trees.notations import NOTATIONS, Notation, notation_named
+from tree_fairseq.trees.notations import Notation, notation_named, notation_names
 from tree_fairseq.trees.symbols import ARITY_MARK, BINARIZATIONS, TRAVERSALS, SymbolEncoding
 from tree_fairseq.trees.text import TextInput, inspect_text, require_parallel
 
@@ -44,11 +46,26 @@ TREE_SIDES = {
 }
 _MODALITY = "tree: every line is a tree in the notation below"
 _SENTENCES = "; constituency: every line is a sentence, and its parse by --tree-parser is the tree"
+
+
+def notation_name(name: str) -> str:
+    """Reads the name of a notation; argparse reports others."""
+    try:
+        notation_named(name)
+    except InputError as error:
+        raise ArgumentTypeError(str(error)) from None
+    return name
+
+
 _NOTATION = {
-    "choices": sorted(NOTATIONS),
+    "type": notation_name,
+    "metavar": "NAME",
     "default": "bracket",
-    "help": f"how the trees are written; bracket: ( head child ... ), as s-expressions and treebanks {_SHOWN}",
+    "help": f"how the trees are written: {', '.join(notation_names())}; bracket: ( head child ... ), as s-expressions "
+    f"and treebanks; sql:DIALECT: a dialect of sqlglot; tree-sitter:MODULE: any grammar of tree-sitter {_SHOWN}",
 }
+
+
 SYMBOL_FLAGS: Flags = {
     "--source-modality": {
         "choices": ("sequence", "tree", "constituency"),
@@ -61,9 +78,14 @@ SYMBOL_FLAGS: Flags = {
     "--traversal": {"choices": TRAVERSALS, "default": "dfs", "help": f"depth-first or breadth-first {_SHOWN}"},
     "--binarization": {
         "choices": BINARIZATIONS,
-        "default": "lcrs",
         "help": "lcrs: left-child right-sibling binary trees; none: the trees as they are, with any number of branches "
-        + _SHOWN,
+        "(default: lcrs; none for programs)",
+    },
+    "--leaf-merges": {
+        "type": int,
+        "default": 1000,
+        "metavar": "N",
+        "help": f"programs: rare names are spelled by byte pairs with so many merges {_SHOWN}",
     },
     "--all-arities": {
         "action": "store_true",
@@ -82,13 +104,19 @@ _INDIFFERENT = {field.name for field in fields(CommonConfig)} | {"workers", "par
 
 @dataclass(frozen=True)
 class SymbolSide:
-    """A side whose lines become sequences of symbols: lines of trees, or sentences that are parsed with ``options``."""
+    """A side whose lines become sequences of symbols: lines of trees, or sentences that are parsed with ``options``.
+
+    Names in programs are spelled as the file ``spelling`` says; a line that does not parse is an unknown symbol if the
+    side ``skips`` such lines.
+    """
 
     side: str
     lang: str
     notation: str
     encoding: SymbolEncoding
     options: ParserOptions | None = None
+    spelling: Path | None = None
+    skips: bool = False
 
     def record(self) -> SymbolSideRecord:
         """Returns the side's record for the manifest, without degree and splits."""
@@ -101,13 +129,20 @@ class SymbolSide:
             mark=self.encoding.mark,
             degree=0,
             parser=None if self.options is None else self.options.to_json(),
-            identity=None if self.options is None else LineParser(self.options).identity(),
+            identity=self._identity(),
         )
+
+    def _identity(self) -> dict[str, Any] | None:
+        """Returns what parsed the lines: a parser of sentences, or the library of a programming language."""
+        if self.options is not None:
+            return LineParser(self.options).identity()
+        notation = notation_named(self.notation)
+        return notation.identity() if isinstance(notation, Language) else None
 
     @functools.cached_property
     def reader(self) -> Notation:
         """Reads the lines of trees."""
-        return notation_named(self.notation)
+        return notation_of(self.notation, self.spelling)
 
 
 @dataclass(frozen=True)
@@ -224,6 +259,13 @@ def modality(args: Namespace, side: str) -> str:
 def _symbol_sides(args: Namespace, parser_options: ParserOptions | None) -> tuple[SymbolSide, ...]:
     """The sides that are symbol trees; a constituency side is parsed with the options."""
     sides = []
+    notations = [args.source_notation, args.target_notation]
+    has_programs = any(isinstance(notation_named(name), Language) for name in notations)
+    binarization = args.binarization or ("none" if has_programs else "lcrs")
+    if has_programs and binarization != "none":
+        raise InputError(
+            "--binarization lcrs: programs have as many branches as their productions", hint="Leave it out."
+        )
     for side, lang in (("source", args.source_lang), ("target", args.target_lang)):
         kind = modality(args, side)
         if kind == "sequence" or lang is None or (side == "target" and args.only_source):
@@ -233,7 +275,7 @@ def _symbol_sides(args: Namespace, parser_options: ParserOptions | None) -> tupl
             hint = "Give --tree-parser, such as stanza."
             raise InputError(f"--{side}-modality constituency needs a parser", hint=hint)
         try:
-            encoding = SymbolEncoding(args.traversal, args.binarization, args.arity_mark)
+            encoding = SymbolEncoding(args.traversal, binarization, args.arity_mark)
         except ValueError as error:
             raise InputError(f"--arity-mark: {error}") from None
         notation = "bracket" if is_parsed else getattr(args, f"{side}_notation")

@@ -38,6 +38,7 @@ from tree_fairseq.preprocessing.plan import (
     reused_labels,
     start_manifest,
 )
+from tree_fairseq.preprocessing.programs import prepare_programs
 from tree_fairseq.preprocessing.symbol_files import SymbolFiles
 from tree_fairseq.preprocessing.text_files import TEXT_FLAGS, asks_for_text
 from tree_fairseq.preprocessing.tree_files import SplitTrees, TreeSide, encode_split, make_label_dictionary, write_side
@@ -233,6 +234,7 @@ def write_folder(
     manifest, output = work.manifest, work.output
     _forget_rewritten(plan, manifest)
     inputs = plan.text.prepare(inputs, work)
+    plan, inputs = prepare_programs(plan, inputs, work)
     trees, labels = {}, {}
     for side in plan.tree_sides:
         texts = {split.name: inputs[split.name, side.lang] for split in plan.splits}

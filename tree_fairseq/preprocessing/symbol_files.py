@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import shutil
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +26,8 @@ from tree_fairseq.data_bin.token_files import found_impl, most_frequent, token_f
 from tree_fairseq.errors import ArityMismatchError, InputError
 from tree_fairseq.parsing.corpus import parse_corpus
 from tree_fairseq.preprocessing.plan import Inputs, PreprocessPlan, SymbolSide
+from tree_fairseq.preprocessing.programs import spare_symbols, spelling_name, write_types
+from tree_fairseq.source_code.productions import MOST_CHILDREN
 from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.symbols import NULL, parents_and_branches, tree_of_forest, unknown_symbol
 from tree_fairseq.trees.text import Chunk, TextInput, chunk_lines, read_lines, tokens
@@ -101,7 +104,9 @@ def _encode(side: SymbolSide, path: Path, numbered: Iterable[tuple[int, str]]) -
             tree = side.reader.read(line) if side.options is None else tree_of_forest(read_forest(line))
             symbols = side.encoding.encode(tree)
         except InputError as error:
-            raise error.at(path, number) from None
+            if not side.skips:
+                raise error.at(path, number) from None
+            symbols = [unknown_symbol(0)]
         lines.append(" ".join(symbols) + "\n")
         counts.update(symbols)
         depths.append(_depth(symbols, side))
@@ -158,6 +163,7 @@ class SymbolFiles:
     """The texts of all symbol sides, by language and split, and how many of their symbols the dictionaries lack."""
 
     plan: PreprocessPlan
+    inputs: Inputs
     work: Work
     texts: dict[str, dict[str, SymbolText]]
     unknown: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -172,7 +178,7 @@ class SymbolFiles:
             }
             for side in plan.symbol_sides
         }
-        return cls(plan, work, texts)
+        return cls(plan, inputs, work, texts)
 
     def write_text(self, leaves: Path) -> dict[str, Any]:
         """Makes dictionaries, returns them as arguments of fairseq's ``main``, and writes its texts to ``leaves``."""
@@ -204,6 +210,11 @@ class SymbolFiles:
                 counts.update(itertools.chain.from_iterable(map(tokens, read_lines(leaves / f"train.{lang}"))))
         # Symbols with an arity that only other splits have are unknown symbols, so the dictionary needs that arity.
         degree = max(text.degree for lang in sides for text in self.texts[lang].values())
+        spare: set[str] = set()
+        for side in sides.values():
+            if side.spelling is not None:
+                spare |= spare_symbols(self.texts[side.lang]["train"].counts, side.spelling, side.encoding)
+                degree = max(degree, MOST_CHILDREN)
         dictionary = build_symbol_dictionary(
             counts,
             next(iter(sides.values())).encoding,
@@ -212,6 +223,7 @@ class SymbolFiles:
             nwords=nwords,
             padding_factor=self.plan.args.padding_factor,
             all_arities=self.plan.args.all_arities,
+            spare=spare,
         )
         path = str(self.work.staging.folder("symbols") / f"dict.{name}.txt")
         dictionary.save(path)
@@ -227,6 +239,14 @@ class SymbolFiles:
                 lines = map(tokens, read_lines(leaves / f"train.{side.lang}"))
                 write_grammar(output / record.grammar, collect_grammar(lines, side.encoding))
                 manifest.enter_files([output / record.grammar])
+                if side.spelling is not None:
+                    record.types = f"types.{side.lang}.txt"
+                    write_types(output / record.types, side, self.inputs["train", side.lang])
+                    manifest.enter_files([output / record.types])
+            if side.spelling is not None:
+                record.spelling = spelling_name(side.lang)
+                shutil.copyfile(side.spelling, output / record.spelling)
+                manifest.enter_files([output / record.spelling])
             for split in self.plan.written_splits:
                 text = self.texts[side.lang][split]
                 prefix = token_prefix(split, manifest.source_lang, manifest.target_lang, side.lang)

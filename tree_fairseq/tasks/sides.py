@@ -24,7 +24,6 @@ from tree_fairseq.nn.modalities import CONSTITUENCY, SEQUENCE, SYMBOLS, Side
 from tree_fairseq.nn.tree_batch import TreeReader
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.tasks.pair_dataset import NewLines, first_line_of
-from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.spans import encode
 from tree_fairseq.trees.symbols import tree_of_forest
 from tree_fairseq.trees.tree import Forest, Tree
@@ -130,7 +129,7 @@ class SymbolTreeSide(ParsedSide):
 
     def __init__(self, cfg, folder: Path, lang: str, dictionary: Dictionary):
         record = Manifest.load(folder).symbols[lang]
-        symbols = symbol_dictionary(record, dictionary)
+        symbols = symbol_dictionary(record, dictionary, folder)
         super().__init__(cfg, folder, lang, record, modality=SYMBOLS, dictionary=symbols, symbols=symbols.table())
 
     def check_files(self, folder: Path, split: str) -> None:
@@ -183,9 +182,9 @@ class SymbolTreeSide(ParsedSide):
         return {**encoding, "arities": self.symbols.arity.tolist()}
 
 
-def symbol_dictionary(record: SymbolSideRecord, dictionary: Dictionary) -> SymbolDictionary:
+def symbol_dictionary(record: SymbolSideRecord, dictionary: Dictionary, folder: Path) -> SymbolDictionary:
     """Returns the dictionary of a side in a form that reads and writes trees."""
-    return SymbolDictionary(dictionary, record.encoding, notation_named(record.notation))
+    return SymbolDictionary(dictionary, record.encoding, record.notation_in(folder))
 
 
 def load_side(cfg, folder: Path, lang: str, dictionary: Dictionary, modalities: Sequence[str]) -> TaskSide:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from tree_fairseq.data_bin.symbol_dictionary import Grammar, SymbolTable
+from tree_fairseq.data_bin.symbol_dictionary import FieldTable, Grammar, SymbolTable
 from tree_fairseq.errors import StructuralSearchError
 
 # A frame has the column of a symbol among the tokens, the branch of its next child, the branch after its last child,
@@ -124,7 +124,7 @@ class LegalSymbols:
 
     @classmethod
     def build(
-        cls, symbols: SymbolTable, grammar: Grammar | None = None, suppressed: tuple[int, ...] = ()
+        cls, symbols: SymbolTable, grammar: Grammar | FieldTable | None = None, suppressed: tuple[int, ...] = ()
     ) -> LegalSymbols:
         """Computes the tables; a grammar restricts children, and ``suppressed`` ids are never generated.
 
@@ -134,7 +134,9 @@ class LegalSymbols:
         arity = symbols.arity.clone()
         arity[list(suppressed)] = -1
         kinds, allowed = _free_kinds(symbols, arity)
-        if grammar is not None:
+        if isinstance(grammar, FieldTable):
+            kinds, allowed = _field_kinds(grammar, arity)
+        elif grammar is not None:
             kinds, allowed = _seen_kinds(grammar, kinds, allowed)
         branches = torch.arange(kinds.size(1))
         first = symbols.first_branch[:, None]
@@ -208,6 +210,16 @@ def _free_kinds(symbols: SymbolTable, arity: Tensor) -> tuple[Tensor, Tensor]:
     allowed[ROOT] = allowed[node] & (arity != 1)
     allowed[ROOT_SIBLING] = is_null
     return kinds, allowed
+
+
+def _field_kinds(grammar: FieldTable, arity: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns kinds and allowed symbols of a grammar by types, with one kind for each field."""
+    first = ROOT_SIBLING + 1
+    kinds = torch.where(grammar.fields < 0, CLOSED, grammar.fields + first)
+    kinds = torch.cat([kinds, torch.full_like(kinds[:1], ROOT)])
+    fixed = grammar.allowed.new_zeros(first, len(arity))
+    fixed[ROOT] = grammar.allowed[grammar.root]
+    return kinds, torch.cat([fixed, grammar.allowed]) & (arity >= 0)
 
 
 def _seen_kinds(grammar: Grammar, kinds: Tensor, allowed: Tensor) -> tuple[Tensor, Tensor]:

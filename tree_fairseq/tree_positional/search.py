@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -22,7 +22,7 @@ from fairseq.search import BeamSearch, LengthConstrainedBeamSearch, PrefixConstr
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
-from tree_fairseq.data_bin.symbol_dictionary import Grammar, SymbolTable
+from tree_fairseq.data_bin.symbol_dictionary import FieldTable, Grammar, SymbolTable
 from tree_fairseq.errors import StructuralSearchError
 from tree_fairseq.support.options import refuse_flags
 from tree_fairseq.tasks.tree_task import TreeEnsemble
@@ -102,7 +102,8 @@ class StructuralGenerator(SequenceGenerator):
     times its source length plus ``max_len_b`` symbols, or as many as the smallest tree. Scores leave EOS out.
 
     Symbols have the arities and branches of the table ``symbols``; a ``grammar`` allows them only under its parents and
-    branches. The other arguments are fairseq's.
+    branches, or in its fields. Hypotheses that are not ``is_valid``, given their tokens, are dropped; if none of a
+    sentence is valid, they stay. The other arguments are fairseq's.
 
     Raises:
         StructuralSearchError: an option does not work with trees, or the dictionary makes no tree
@@ -113,7 +114,8 @@ class StructuralGenerator(SequenceGenerator):
         models: Sequence,
         tgt_dict: Dictionary,
         symbols: SymbolTable,
-        grammar: Grammar | None = None,
+        grammar: Grammar | FieldTable | None = None,
+        is_valid: Callable[[Tensor], bool] | None = None,
         max_len_a: float = 0,
         max_len_b: int = 200,
         **options,
@@ -148,6 +150,7 @@ class StructuralGenerator(SequenceGenerator):
         self.symbols = symbols
         self.legal = LegalSymbols.build(symbols, grammar, tuple(never))
         self.limit_a, self.limit_b = max_len_a, max_len_b
+        self.is_valid = is_valid
         self._still_growing: list[bool] = []
         self._warned: set[str] = set()
 
@@ -225,7 +228,13 @@ class StructuralGenerator(SequenceGenerator):
 
     def _results(self, hypotheses: list[dict]) -> list[dict]:
         """Returns the hypotheses that are trees."""
-        return [self._without_waiting(hypothesis) for hypothesis in hypotheses if hypothesis["score"] > -math.inf]
+        found = [self._without_waiting(hypothesis) for hypothesis in hypotheses if hypothesis["score"] > -math.inf]
+        if self.is_valid is None:
+            return found
+        valid = [hypothesis for hypothesis in found if self.is_valid(hypothesis["tokens"])]
+        if not valid:
+            self._warn_once("invalid: the language refuses all hypotheses of a sentence; raise --beam")
+        return valid or found
 
     def _without_waiting(self, hypothesis: dict) -> dict:
         """Removes the columns in which a complete tree waited."""

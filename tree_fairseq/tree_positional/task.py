@@ -4,16 +4,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairseq import utils
-from fairseq.dataclass import ChoiceEnum
 from fairseq.tasks import register_task
+from torch import Tensor
 
-from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary, load_grammar
-from tree_fairseq.errors import DataFolderError, MissingTreesError
+from tree_fairseq.data_bin.symbol_dictionary import FieldTable, SymbolDictionary, TypedGrammar, load_grammar
+from tree_fairseq.errors import DataFolderError, MissingTreesError, SymbolTreeError
 from tree_fairseq.nn.modalities import CONSTITUENCY, SEQUENCE, SYMBOLS
+from tree_fairseq.source_code.asdl import AsdlGrammar
+from tree_fairseq.source_code.field_types import FieldTypes
 from tree_fairseq.support.options import option
 from tree_fairseq.tasks.translation import TranslationWithTreesConfig, TranslationWithTreesTask
 from tree_fairseq.tasks.tree_task import ValidationAccuracyConfig, ValidationAccuracyTask
 from tree_fairseq.tree_positional.search import StructuralGenerator
+from tree_fairseq.trees.notations import notation_named
 
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
@@ -21,8 +24,11 @@ from tree_fairseq.tree_positional.search import StructuralGenerator
 class StructuralTranslationConfig(ValidationAccuracyConfig, TranslationWithTreesConfig):
     """fairseq's translation options and those of symbol trees."""
 
-    grammar: ChoiceEnum(["none", "data"]) = option(
-        "none", "data: the search allows a symbol only under parents and branches that the training data has"
+    grammar: str = option(
+        "none",
+        "what the search allows. data: a symbol only under parents and branches that the training data has; language: "
+        "what the fields of the programming language hold, and only outputs that its parser reads; or a file with a "
+        "grammar in ASDL",
     )
 
 
@@ -55,6 +61,7 @@ class StructuralTranslationTask(ValidationAccuracyTask, TranslationWithTreesTask
                 **(extra_gen_cls_kwargs or {}),
                 "symbols": self.target_side.symbols,
                 "grammar": self._grammar(),
+                "is_valid": self._is_program if self.cfg.grammar == "language" else None,
                 "print_alignment": getattr(args, "print_alignment", None),
             }
         return super().build_generator(models, args, seq_gen_cls, extra_gen_cls_kwargs, **kwargs)
@@ -62,13 +69,33 @@ class StructuralTranslationTask(ValidationAccuracyTask, TranslationWithTreesTask
     def _grammar(self):
         if self.cfg.grammar == "none":
             return None
-        folder = Path(utils.split_paths(self.cfg.data)[0])
-        name = self.target_side.record.grammar
+        folder, record = Path(utils.split_paths(self.cfg.data)[0]), self.target_side.record
+        if self.cfg.grammar not in ("data", "language"):
+            return self._field_table(AsdlGrammar.load(self.cfg.grammar))
+        name = record.grammar if self.cfg.grammar == "data" else record.types
         if name is None or not (folder / name).exists():
+            writes = "preprocessing the training split writes it"
+            if self.cfg.grammar == "language":
+                writes = "preprocessing programs (--target-notation sql, python, java, ...) writes it"
+            raise DataFolderError(f"{folder} has no grammar of {self.cfg.target_lang}: {writes}")
+        if self.cfg.grammar == "data":
+            return load_grammar(folder / name, self.target_dictionary)
+        return self._field_table(FieldTypes.load(folder / name))
+
+    def _field_table(self, grammar: TypedGrammar) -> FieldTable:
+        if self.target_side.record.binarization != "none":
             raise DataFolderError(
-                f"{folder} has no grammar of {self.cfg.target_lang}: preprocessing the training split writes it"
+                f"--grammar {self.cfg.grammar} needs trees as they are: preprocess with --binarization none"
             )
-        return load_grammar(folder / name, self.target_dictionary)
+        return FieldTable.of(grammar, self.target_dictionary.symbols, self.target_side.symbols)
+
+    def _is_program(self, tokens: Tensor) -> bool:
+        """Whether the language's own parser reads the tree of a hypothesis."""
+        language = notation_named(self.target_side.record.notation)
+        try:
+            return language.accepts(self.target_dictionary.tree(tokens))
+        except SymbolTreeError:
+            return False
 
     def count_accurate(self, sample: dict, hypotheses: list[list[dict]]) -> int:
         """Counts the targets of a batch that the best hypothesis matches symbol by symbol."""

@@ -17,12 +17,13 @@ backslash.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tree_fairseq.errors import ArityMismatchError, EmptySymbolTreeError, MultipleRootsError, ReservedMarkError
+from tree_fairseq.errors import ArityMismatchError, EmptySymbolTreeError, MultipleRootsError
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.text import escape_label, unescape_label
 from tree_fairseq.trees.tree import Forest, Tree
@@ -88,13 +89,12 @@ class SymbolEncoding:
             )
 
     def join(self, label: str, arity: int) -> str:
-        """The symbol of a label and an arity; raises ReservedMarkError if the label contains the mark."""
-        if self.mark in label:
-            raise ReservedMarkError(
-                f"the symbol {label!r} contains {self.mark!r}, which separates symbols from their arities",
-                hint="Choose a character that no symbol contains, with --arity-mark.",
-            )
-        return f"{escape_label(label)}{self.mark}{arity}"
+        """The symbol of a label and an arity; a mark within the label is escaped."""
+        return f"{escape_label(label).replace(self.mark, self._escaped_mark)}{self.mark}{arity}"
+
+    @functools.cached_property
+    def _escaped_mark(self) -> str:
+        return f"\\u{ord(self.mark):04x}"
 
     def split(self, symbol: str) -> tuple[str, int]:
         """The label and the arity of a symbol; raises ArityMismatchError if it has no arity."""
@@ -112,7 +112,7 @@ class SymbolEncoding:
         return 1 if self.binarization == "lcrs" and arity == 1 else 0
 
     def encode(self, tree: Tree) -> list[str]:
-        """The symbols of a tree; raises ReservedMarkError if a label contains the mark."""
+        """The symbols of a tree."""
         symbols: list[str] = []
         # Siblings and the index of the next one to write; the index after the last sibling stands for <null>.
         waiting: deque[tuple[Sequence[Tree], int]] = deque([((tree,), 0)])

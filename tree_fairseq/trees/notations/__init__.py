@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from tree_fairseq.errors import NotationError
 from tree_fairseq.trees.notations.json_values import JsonNotation
 from tree_fairseq.trees.notations.notation import BracketNotation, Notation
 from tree_fairseq.trees.notations.terms import FUNQL, PROLOG, VARIABLE_FREE, TermNotation
 
-__all__ = ["NOTATIONS", "Notation", "notation_named"]
+__all__ = ["NOTATIONS", "Notation", "notation_named", "notation_names", "register_notation"]
 
 NOTATIONS: dict[str, Notation] = {
     "bracket": BracketNotation(),
@@ -18,6 +21,23 @@ NOTATIONS: dict[str, Notation] = {
 """All notations: each reads a line as a tree and writes a tree as a line."""
 
 
+_FACTORIES: dict[str, Callable[[str], Notation]] = {}
+
+
+def register_notation(name: str, factory: Callable[[str], Notation]) -> None:
+    """Adds a notation, which ``factory`` makes of its whole name; the name may go on after a colon."""
+    _FACTORIES[name] = factory
+
+
+def notation_names() -> list[str]:
+    """The names of all notations, sorted."""
+    return sorted([*NOTATIONS, *_FACTORIES])
+
+
 def notation_named(name: str) -> Notation:
-    """The notation of this name."""
-    return NOTATIONS[name]
+    """The notation of this name; raises NotationError if there is none."""
+    if name in NOTATIONS:
+        return NOTATIONS[name]
+    if (base := name.partition(":")[0]) in _FACTORIES:
+        return _FACTORIES[base](name)
+    raise NotationError(f"no notation {name!r}", hint=f"There are: {', '.join(notation_names())}.")

@@ -1,0 +1,158 @@
+"""Programs among the texts of a command: which lines do not parse, how names are spelled, and what fields hold."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import logging
+import os
+from collections import Counter
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+
+from tree_fairseq.data_bin.staging import Work
+from tree_fairseq.errors import InputError, NotationError
+from tree_fairseq.preprocessing.plan import Inputs, PreprocessPlan, SymbolSide
+from tree_fairseq.source_code.field_types import FieldTypes, probe
+from tree_fairseq.source_code.language import Language
+from tree_fairseq.source_code.productions import MOST_CHILDREN, QUOTE, split_leaf
+from tree_fairseq.source_code.spelling import CHARACTERS, Spelling
+from tree_fairseq.trees.notations import notation_named
+from tree_fairseq.trees.symbols import SymbolEncoding
+from tree_fairseq.trees.text import Chunk, TextInput, chunk_lines, inspect_text, read_lines
+
+logger = logging.getLogger(__name__)
+
+SKIP = "skip-pair"
+_SHOWN = 10  # faulty lines that an error names
+_PROBED = 20_000  # lines whose fields the parser of the language is asked about
+
+Faults = dict[int, str]
+"""The numbers of lines that do not parse, with the messages."""
+
+
+def prepare_programs(plan: PreprocessPlan, inputs: Inputs, work: Work) -> tuple[PreprocessPlan, Inputs]:
+    """Reads all programs; returns the plan with the spelling of each language, and the inputs without faulty pairs.
+
+    Raises:
+        NotationError: lines do not parse, and ``--on-parse-error`` is not ``skip-pair``
+    """
+    sides = [side for side in plan.symbol_sides if isinstance(notation_named(side.notation), Language)]
+    if not sides:
+        return plan, inputs
+    faults: dict[str, Faults] = {}
+    spellings: dict[str, Path] = {}
+    for side in sides:
+        counts: Counter[str] = Counter()
+        for split in plan.splits:
+            found, wrong = _read(inputs[split.name, side.lang], side.notation, work)
+            faults.setdefault(split.name, {}).update(wrong)
+            if wrong:
+                _report(inputs[split.name, side.lang].path, wrong, plan.args.on_parse_error == SKIP)
+            if split.name == "train":
+                counts += found
+        spellings[side.lang] = _spelling(plan, side, counts, work)
+    changed = tuple(
+        dataclasses.replace(side, spelling=spellings.get(side.lang), skips=plan.args.on_parse_error == SKIP)
+        for side in plan.symbol_sides
+    )
+    return dataclasses.replace(plan, symbol_sides=changed), _without(inputs, faults, work)
+
+
+def _read(text: TextInput, notation: str, work: Work) -> tuple[Counter[str], Faults]:
+    """How often each label occurs in a file of programs, and its faulty lines."""
+    counts: Counter[str] = Counter()
+    faults: Faults = {}
+    for found, wrong in work.pool.map(partial(_read_chunk, notation, text.path), text.chunks, f"read {text.path}"):
+        counts += found
+        faults.update(wrong)
+    return counts, faults
+
+
+def _read_chunk(notation: str, path: Path, chunk: Chunk) -> tuple[Counter[str], Faults]:
+    language, counts, faults = notation_named(notation), Counter[str](), Faults()
+    for number, line in chunk_lines(path, chunk):
+        try:
+            counts.update(node.label for node in language.read(line, path, number).preorder())
+        except InputError as error:
+            faults[number] = str(error)
+    return counts, faults
+
+
+def _report(path: Path, faults: Faults, skips: bool) -> None:
+    """Logs the faulty lines of a file, or raises NotationError if they are not to be skipped."""
+    messages = list(faults.values())
+    more = f"\n... and {len(messages) - _SHOWN} more lines of {path}" if len(messages) > _SHOWN else ""
+    if not skips:
+        raise NotationError("\n".join(messages[:_SHOWN]) + more)
+    logger.warning("[trees] %s: %d lines do not parse:\n%s%s", path, len(messages), "\n".join(messages[:_SHOWN]), more)
+
+
+def _without(inputs: Inputs, faults: dict[str, Faults], work: Work) -> Inputs:
+    """The inputs without the faulty pairs of training and validation; those of test sets stay, and count as wrong."""
+    kept = dict(inputs)
+    for (split, suffix), text in inputs.items():
+        wrong = faults.get(split)
+        if not wrong or split.startswith("test"):
+            continue
+        path = work.staging.folder("programs") / f"{split}.{suffix}"
+        with open(path, "w", encoding="utf-8", newline="\n") as file:
+            lines = enumerate(read_lines(text.path), start=1)
+            file.writelines(f"{line}\n" for number, line in lines if number not in wrong)
+        kept[split, suffix] = inspect_text(path)
+    for split, wrong in faults.items():
+        if wrong:
+            fate = "stay as programs that no output can match" if split.startswith("test") else "are left out"
+            logger.warning("[trees] %s: %d pairs with a line that does not parse %s", split, len(wrong), fate)
+    return kept
+
+
+def _spelling(plan: PreprocessPlan, side: SymbolSide, counts: Counter[str], work: Work) -> Path:
+    """The file of the spelling of a side: the one beside a given dictionary, or a new one."""
+    name = spelling_name(side.lang)
+    args = plan.args
+    given = args.srcdict if side.side == "source" else args.tgtdict
+    if args.joined_dictionary:
+        given = args.srcdict or args.tgtdict
+    if given:
+        beside = Path(given).parent / name
+        if not beside.exists():
+            hint = "Give the dictionary within the folder that it was made for."
+            raise InputError(f"{given} has no {name} beside it, which says how names are spelled", hint=hint)
+        return beside
+    path = work.staging.folder("programs") / name
+    Spelling.learn(counts, args.leaf_merges).save(path)
+    return path
+
+
+def spelling_name(lang: str) -> str:
+    """The name of the file of a language's spelling in a folder."""
+    return f"spelling.{lang}.json"
+
+
+def spare_symbols(symbols: Iterable[str], spelling: Path, encoding: SymbolEncoding) -> set[str]:
+    """The symbols of a dictionary that training lacks: spelled leaves of any length, and all characters of ASCII."""
+    heads = {split_leaf(encoding.split(symbol)[0])[0] for symbol in symbols if f" {QUOTE}" in encoding.split(symbol)[0]}
+    heads |= {split_leaf(label)[0] for label in Spelling.load(spelling).productions if split_leaf(label)[1] is not None}
+    leaves = itertools.product((f"{head} {QUOTE}" for head in heads if head), range(1, MOST_CHILDREN + 1))
+    pieces = ((QUOTE + character, 0) for character in CHARACTERS)
+    return {encoding.join(label, arity) for label, arity in itertools.chain(leaves, pieces)}
+
+
+def write_types(path: str | os.PathLike, side: SymbolSide, text: TextInput) -> None:
+    """Writes the types of the fields of a side's language, as training and the language's parser have them."""
+    lines = itertools.islice(read_lines(text.path), _PROBED)
+    trees = [side.reader.read(line) for line in lines]
+    found = probe(notation_named(side.notation), trees)
+    found.save(path)
+    seen = FieldTypes.of_trees(trees)
+    logger.info(
+        "[trees] grammar of %s: %d fields; %d types in them occur in training, the parser accepts %d more",
+        *(side.notation, len(found.types), *_numbers(seen, found)),
+    )
+
+
+def _numbers(seen: FieldTypes, found: FieldTypes) -> tuple[int, int]:
+    known = sum(map(len, seen.types.values()))
+    return known, sum(map(len, found.types.values())) - known

@@ -1,0 +1,159 @@
+"""Grammars in the Abstract Syntax Description Language (Wang et al. 1997), in which ``ast`` of Python is defined.
+
+    expr = BinOp(expr left, operator op, expr right) | Name(identifier id) | List(expr* elements)
+    operator = Add | Sub
+
+A node whose label is a constructor has its type and its fields. A label that is no constructor is a value, such as the
+name in ``Name``: it may stand where the grammar names a type that it does not define.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tree_fairseq.errors import NotationError
+from tree_fairseq.source_code.field_types import ROOT
+
+VALUE = "<value>"
+"""The type of labels that are not constructors."""
+
+_TOKEN = re.compile(r"\s*(?:--[^\n]*|([A-Za-z_]\w*|[={}(),|?*]))")
+_EITHER = "|"
+
+
+class _Field(NamedTuple):
+    type: str
+    many: str  # "", "?" or "*"
+
+
+@dataclass(frozen=True)
+class AsdlGrammar:
+    """The constructors of a grammar; the root is of the first type that is defined.
+
+    Attributes:
+        constructors: type and fields by name; a type without constructors is its own one
+        types: that the grammar defines, in order
+    """
+
+    constructors: dict[str, tuple[str, tuple[_Field, ...]]]
+    types: tuple[str, ...]
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> AsdlGrammar:
+        """Reads a file; raises NotationError with the line where it is not ASDL."""
+        with open(path, encoding="utf-8") as file:
+            return _Reader(file.read(), path).read()
+
+    def type_of(self, label: str) -> str:
+        """The type of a label."""
+        return self.constructors[label][0] if label in self.constructors else VALUE
+
+    def fields_of(self, label: str, arity: int) -> tuple[str, ...]:
+        """The types of the children of a node, joined by ``|`` where several are possible; () if it is no node."""
+        return self._fields_of(label, arity) if label in self.constructors else ()
+
+    @functools.lru_cache(maxsize=100_000)  # noqa: B019  grammars are few and live as long as the program
+    def _fields_of(self, label: str, arity: int) -> tuple[str, ...]:
+        fields = self.constructors[label][1]
+        # starts[i][k]: whether the fields before i can have k children; ends[i][k]: whether the others can have the rest
+        starts = [[place == 0 for place in range(arity + 1)]]
+        for item in fields:
+            starts.append(_after(starts[-1], item.many))
+        ends = [[place == arity for place in range(arity + 1)]]
+        for item in reversed(fields):
+            ends.insert(0, _after(ends[0][::-1], item.many)[::-1])
+        found: list[set[str]] = [set() for _ in range(arity)]
+        for item, before, after in zip(fields, starts, ends[1:]):
+            for child in range(arity):
+                is_list = item.many == "*"
+                begins = any(before[: child + 1]) if is_list else before[child]
+                if begins and (any(after[child + 1 :]) if is_list else after[child + 1]):
+                    found[child].add(item.type)
+        return tuple(_EITHER.join(sorted(types)) for types in found) if starts[-1][arity] else ()
+
+    def allows(self, field: str, type_name: str) -> bool:
+        """Whether a node of a type may stand in a field."""
+        names = [self.types[0]] if field == ROOT else field.split(_EITHER)
+        return type_name in names or (type_name == VALUE and any(name not in self.types for name in names))
+
+
+def _after(places: list[bool], many: str) -> list[bool]:
+    """The numbers of children that a field may end at, given those that it may begin at."""
+    following = [False, *places[:-1]]
+    if many == "?":
+        return [here or before for here, before in zip(places, following)]
+    if many == "*":
+        return [any(places[: place + 1]) for place in range(len(places))]
+    return following
+
+
+class _Reader:
+    """Reads the text of a grammar."""
+
+    def __init__(self, text: str, path: str | os.PathLike):
+        self.path, self.tokens = path, list[tuple[str, int]]()
+        place = 0
+        while place < len(text.rstrip()):
+            found = _TOKEN.match(text, place)
+            line = text.count("\n", 0, place) + 1
+            if found is None:
+                raise NotationError(f"{text[place]!r} has no meaning in ASDL", path, line)
+            if found[1]:
+                self.tokens.append((found[1], text.count("\n", 0, found.start(1)) + 1))
+            place = found.end()
+        self.tokens.append(("", text.count("\n") + 1))
+
+    def read(self) -> AsdlGrammar:
+        constructors: dict[str, tuple[str, tuple[_Field, ...]]] = {}
+        types: list[str] = []
+        if self._peek() == "module":
+            self._take("module"), self._take(), self._take("{")
+        while self._peek() not in ("", "}"):
+            name = self._take()
+            types.append(name)
+            self._take("=")
+            constructor = name if self._peek() == "(" else self._take()
+            constructors[constructor] = name, self._fields()
+            while self._peek() == "|":
+                self._take("|")
+                constructor = self._take()
+                constructors[constructor] = name, self._fields()
+            if self._peek() == "attributes":
+                self._take("attributes")
+                self._fields()
+        if not types:
+            raise NotationError(
+                "no type is defined", self.path, hint="A definition is `type = Constructor(field, ...)`."
+            )
+        return AsdlGrammar(constructors, tuple(types))
+
+    def _fields(self) -> tuple[_Field, ...]:
+        fields: list[_Field] = []
+        if self._peek() != "(":
+            return ()
+        self._take("(")
+        while self._peek() != ")":
+            type_name = self._take()
+            many = self._take() if self._peek() in ("?", "*") else ""
+            if self._peek() not in (",", ")"):
+                self._take()  # the name of the field
+            fields.append(_Field(type_name, many))
+            if self._peek() == ",":
+                self._take(",")
+        self._take(")")
+        return tuple(fields)
+
+    def _peek(self) -> str:
+        return self.tokens[0][0]
+
+    def _take(self, expected: str | None = None) -> str:
+        text, line = self.tokens.pop(0)
+        is_name = re.fullmatch(r"\w+", text) is not None
+        if (text != expected) if expected is not None else not (is_name or text in "?*" and text):
+            wanted = repr(expected) if expected else "a name"
+            raise NotationError(f"{text!r} where {wanted} should be", self.path, line)
+        return text

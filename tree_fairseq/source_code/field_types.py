@@ -1,0 +1,180 @@
+"""The grammar of a language by types of fields: which types of nodes may stand in which field.
+
+Libraries rarely say what their fields hold, but their parsers know. A type is legal in a field if training has it
+there, or if the parser reads back a small program in which a node of that type was put into the field.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from tree_fairseq.errors import CorruptFileError
+from tree_fairseq.source_code.language import Language
+from tree_fairseq.source_code.productions import QUOTE, REST, is_piece, parse_label, split_leaf
+from tree_fairseq.source_code.spelling import CHARACTERS
+from tree_fairseq.trees.symbols import UNKNOWN_LABEL
+from tree_fairseq.trees.text import escape_label, read_lines, unescape_label
+from tree_fairseq.trees.tree import Tree, tree_from_preorder
+
+_EXAMPLES = 2  # productions of each type that are tried
+_NEXT = f" {QUOTE}next"  # ends the name of the field of the second and further pieces of a leaf
+ROOT = "<root>"
+"""The field of a whole program."""
+
+
+def type_of(label: str) -> str:
+    """The type of a node: that of its production; pieces of leaves have one for each class of characters."""
+    if not is_piece(label):
+        return parse_label(label).type if label != REST else REST
+    text = label[1:]
+    if re.fullmatch(r"[^\W\d]\w*", text):
+        return f"{QUOTE}letters"
+    return f"{QUOTE}digits" if re.fullmatch(r"\d+", text) else f"{QUOTE}{text[:1]}"
+
+
+def fields_of(label: str, arity: int) -> tuple[str, ...]:
+    """The fields of the children of a node; the pieces of a leaf have those of its type, the first one its own."""
+    if label == REST:
+        return (QUOTE + _NEXT,) * arity
+    head, text = split_leaf(label)
+    if text is not None:
+        name = parse_label(label).links[-1].type if head else QUOTE
+        return (f"{name} {QUOTE}first", *[name + _NEXT] * (arity - 1))
+    return parse_label(label).fields
+
+
+@dataclass
+class FieldTypes:
+    """The types that may stand in each field; the root's field is ROOT."""
+
+    types: dict[str, set[str]] = field(default_factory=dict)
+
+    @classmethod
+    def of_trees(cls, trees: Iterable[Tree]) -> FieldTypes:
+        """The types that trees have in their fields."""
+        found = cls()
+        for tree in trees:
+            found._add(ROOT, type_of(tree.label))
+            for node in tree.preorder():
+                for name, child in zip(fields_of(node.label, len(node.children)), node.children):
+                    found._add(name, type_of(child.label))
+        return found
+
+    def type_of(self, label: str) -> str:
+        """The type of a label."""
+        return type_of(label)
+
+    def fields_of(self, label: str, arity: int) -> tuple[str, ...]:
+        """The fields of the children of a node."""
+        return fields_of(label, arity)
+
+    def allows(self, name: str, type_name: str) -> bool:
+        """Whether a node of a type may stand in a field; the field of a rest has the name of its type."""
+        return name == type_name or type_name in self.types.get(name, ())
+
+    def _add(self, name: str, type_name: str) -> None:
+        self.types.setdefault(name, set()).add(type_name)
+
+    def accepts(self, tree: Tree) -> bool:
+        """Whether every node of a tree may stand where it stands."""
+        return self.allows(ROOT, type_of(tree.label)) and all(
+            self.allows(name, type_of(child.label))
+            for node in tree.preorder()
+            for name, child in zip(fields_of(node.label, len(node.children)), node.children)
+        )
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Writes a field and its types to each line."""
+        with open(path, "w", encoding="utf-8", newline="\n") as file:
+            for name, types in sorted(self.types.items()):
+                file.write(" ".join(map(escape_label, (name, *sorted(types)))) + "\n")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> FieldTypes:
+        """Reads the file that :meth:`save` wrote; raises CorruptFileError for an empty one."""
+        lines = [[unescape_label(word) for word in line.split(" ")] for line in read_lines(path)]
+        if not lines:
+            raise CorruptFileError(f"{path}: no types of fields; preprocess the data again")
+        return cls({name: set(types) for name, *types in lines})
+
+
+def probe(language: Language, trees: Iterable[Tree]) -> FieldTypes:
+    """The types of all fields that occur in trees, as the parser of their language has them."""
+    trees = list(trees)
+    found = FieldTypes.of_trees(trees)
+    examples = _smallest(trees)
+    for character in CHARACTERS:
+        examples.subtrees.setdefault(type_of(QUOTE + character), [Tree(QUOTE + character)])
+    classes = {type_name for type_name in examples.subtrees if type_name.startswith(QUOTE)}
+    types = examples.subtrees.keys() - classes - {REST}
+    for name, (tree, place) in sorted(examples.places.items()):
+        for type_name in sorted((classes if f" {QUOTE}" in name else types) - found.types[name]):
+            programs = (_with_subtree(tree, place, subtree) for subtree in examples.subtrees[type_name])
+            if any(_is_read_back(language, program) for program in programs):
+                found._add(name, type_name)
+        if name.endswith(_NEXT):
+            found._add(name, REST)
+    found.types[QUOTE + _NEXT] = {*classes, REST}
+    return found
+
+
+@dataclass
+class _Examples:
+    """Small programs of each field, with the place of a child, and small subtrees of each type."""
+
+    places: dict[str, tuple[Tree, int]] = field(default_factory=dict)
+    subtrees: dict[str, list[Tree]] = field(default_factory=dict)
+
+
+def _smallest(trees: Iterable[Tree]) -> _Examples:
+    found = _Examples()
+    counts: Counter[str] = Counter()
+    smallest: dict[str, tuple[int, Tree]] = {}
+    for size, tree in sorted(((_size(tree), tree) for tree in trees), key=lambda pair: pair[0]):
+        for name, child, place in _fields_and_places(tree):
+            found.places.setdefault(name, (tree, place))
+            counts[child.label] += 1
+            if child.label not in smallest or smallest[child.label][0] > 2:
+                own = _size(child)
+                if own < smallest.get(child.label, (own + 1, child))[0]:
+                    smallest[child.label] = own, child
+    for label, _ in counts.most_common():
+        subtrees = found.subtrees.setdefault(type_of(label), [])
+        if len(subtrees) < _EXAMPLES:
+            subtrees.append(smallest[label][1])
+    return found
+
+
+def _size(tree: Tree) -> int:
+    return sum(1 for _ in tree.preorder())
+
+
+def _fields_and_places(tree: Tree) -> Iterator[tuple[str, Tree, int]]:
+    """The field, the node and the place in preorder of every node below the root."""
+    waiting: list[str] = [ROOT]
+    for place, node in enumerate(tree.preorder()):
+        name = waiting.pop()
+        if place:
+            yield name, node, place
+        names = fields_of(node.label, len(node.children))
+        waiting += reversed(names if len(names) == len(node.children) else [UNKNOWN_LABEL] * len(node.children))
+
+
+def _with_subtree(tree: Tree, place: int, subtree: Tree) -> Tree:
+    """The tree with another subtree at a place in preorder."""
+    nodes = list(tree.preorder())
+    skipped = sum(1 for _ in nodes[place].preorder())
+    changed = [*nodes[:place], *subtree.preorder(), *nodes[place + skipped :]]
+    return tree_from_preorder([node.label for node in changed], [len(node.children) for node in changed])
+
+
+def _is_read_back(language: Language, tree: Tree) -> bool:
+    whole = language.whole(tree)
+    try:
+        return language.whole(language.read(language.unparse(whole))) == whole
+    except Exception:
+        return False

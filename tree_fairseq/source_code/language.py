@@ -1,0 +1,97 @@
+"""The interface of programming languages: text to tree and back, and whether a text belongs to the language."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+from tree_fairseq.errors import InputError, NotationError
+from tree_fairseq.source_code.productions import split_leaf, unfolded, unspelled
+from tree_fairseq.trees.notations.notation import Notation, Piece
+from tree_fairseq.trees.symbols import UNKNOWN_LABEL
+from tree_fairseq.trees.tree import Tree
+
+LINE_BREAK = "\N{SECTION SIGN}"
+"""Stands for a line break within a program, as in the Hearthstone data, because a corpus has one program a line."""
+
+
+class Language(Notation):
+    """A language whose programs become trees of productions (see :mod:`tree_fairseq.source_code.productions`).
+
+    Subclasses parse a text into a tree, and write a tree whose chains are unfolded and whose leaves are whole.
+    """
+
+    name: str
+    """Under which the language is registered, such as ``sql``."""
+
+    @abstractmethod
+    def identity(self) -> dict[str, str]:
+        """The library that parses the language and its version; folders keep it."""
+
+    @abstractmethod
+    def parse(self, text: str) -> Tree:
+        """The tree of a program. Raises NotationError with the column for a text that does not parse."""
+
+    @abstractmethod
+    def unparse(self, tree: Tree) -> str:
+        """The text of a tree without chains; any exception means that it is none of this language."""
+
+    def _read(self, line: str) -> Tree:
+        try:
+            return self.parse(line)
+        except RecursionError:
+            message = "the program is nested too deeply for its parser"
+            raise NotationError(message, hint="Leave it out with --on-parse-error skip-pair.") from None
+
+    def write(self, tree: Tree) -> str:
+        """Writes a program. A tree that the library cannot write becomes its leaves, which do not parse."""
+        try:
+            text = self.unparse(self.whole(tree))
+        except Exception:
+            text = " ".join(leaf_texts(unspelled(tree)))
+        return LINE_BREAK.join(text.splitlines()) if "\n" in text else text
+
+    def accepts(self, tree: Tree) -> bool:
+        """Whether the language's own parser reads what is written for a tree."""
+        if any(UNKNOWN_LABEL in node.label for node in tree.preorder()):
+            return False
+        try:
+            self._read(self.unparse(self.whole(tree)).replace("\n", LINE_BREAK))
+        except Exception:
+            return False
+        return True
+
+    @staticmethod
+    def whole(tree: Tree) -> Tree:
+        """The tree as libraries know it: leaves are not spelled, and each node stands alone."""
+        return unfolded(unspelled(tree))
+
+    def _pieces(self, node: Tree, place: Any) -> list[Piece]:
+        raise NotImplementedError  # programs are written as a whole
+
+
+def leaf_texts(tree: Tree) -> list[str]:
+    """The texts of the leaves from left to right; those of other nodes without children are their labels."""
+    texts = []
+    for node in tree.preorder():
+        if not node.children:
+            text = split_leaf(node.label)[1]
+            texts.append(node.label if text is None else text)
+    return texts
+
+
+def syntax_error(language: str, message: str, text: str, line: int | None, column: int | None) -> InputError:
+    """The error of a program that does not parse; ``line`` counts within the program, ``column`` from one."""
+    lines = text.split(LINE_BREAK)
+    if line is not None and column is not None:
+        before = sum(len(part) + 1 for part in lines[: line - 1])
+        column = min(before + column, len(text) + 1)
+    hint = "Correct it, or leave it out with --on-parse-error skip-pair."
+    return NotationError(f"not {language}: {message}", column=column, hint=hint)
+
+
+def library_version(distribution: str) -> str:
+    """The installed version of a library."""
+    from importlib.metadata import version
+
+    return version(distribution)

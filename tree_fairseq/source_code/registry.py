@@ -1,0 +1,62 @@
+"""The registry of languages."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+
+from tree_fairseq.errors import NotationError
+from tree_fairseq.source_code.language import Language
+from tree_fairseq.source_code.python import Python
+from tree_fairseq.source_code.spelling import SpelledNotation, Spelling
+from tree_fairseq.source_code.sql import Sql
+from tree_fairseq.source_code.tree_sitter import TreeSitter
+from tree_fairseq.trees.notations import Notation, notation_named, register_notation
+
+_LANGUAGES: dict[str, Callable[..., Language]] = {}
+
+
+def register_language(name: str, factory: Callable[..., Language]) -> None:
+    """Adds a language, or replaces the one of the same name.
+
+    ``factory`` makes it. For a name such as ``sql:postgres``, the factory of ``sql`` gets what follows the colon.
+    """
+    _LANGUAGES[name] = factory
+    register_notation(name, language_named)
+
+
+def registered_languages() -> list[str]:
+    """The names of all languages, sorted."""
+    return sorted(_LANGUAGES)
+
+
+@functools.cache
+def language_named(name: str) -> Language:
+    """The language of this name.
+
+    Raises:
+        MissingLibraryError: the library of the language is not installed
+        NotationError: there is no such language, or no such dialect of it
+    """
+    base, colon, variant = name.partition(":")
+    if base not in _LANGUAGES:
+        raise NotationError(f"no language {base!r}", hint=f"There are: {', '.join(registered_languages())}.")
+    return _LANGUAGES[base](variant) if colon else _LANGUAGES[base]()
+
+
+def notation_of(name: str, spelling: Path | None) -> Notation:
+    """The notation of a name; with the file of a spelling, its trees are spelled."""
+    notation = notation_named(name)
+    return notation if spelling is None else SpelledNotation(notation, Spelling.load(spelling))
+
+
+register_language("python", Python)
+register_language("sql", Sql)
+register_language("tree-sitter", TreeSitter)
+for _name, _module in (
+    ("java", "tree_sitter_java"),
+    ("csharp", "tree_sitter_c_sharp"),
+    ("javascript", "tree_sitter_javascript"),
+):
+    register_language(_name, functools.partial(TreeSitter, _module, _name))

@@ -1,0 +1,90 @@
+"""Where people write blanks between the tokens of a program, by a small table per language."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+LEAF = ""  # in place of the type of a node, for the token of a leaf
+
+_WORD = re.compile(r"[\w$@\"']")
+_OPERATORS = frozenset(
+    "= == != < > <= >= + - * / % && || & | ^ << >> >>> ?? ? : -> => += -= *= /= %= &= |= ^= <<= >>= >>>= ??= === !== "
+    "** instanceof in is as".split()
+)
+_KEYWORDS = frozenset(
+    "if for while switch catch foreach synchronized lock using return else throws throw where do try case new".split()
+)
+# Nodes whose tokens look like operators and are none, and nodes with one operand.
+_NO_OPERATORS = re.compile(
+    r"type_(arguments|argument_list|parameters|parameter_list)|nullable_type|annotation|wildcard|array_rank_specifier"
+    r"|conditional_access_expression|labeled_statement|switch_label|case_switch_label|.*pointer_type|.*unary_expression"
+    r"|update_expression|constructor_initializer|generic_name|member_binding_expression|default_switch_label"
+    r"|type_parameter_constraints_clause|argument|name_colon"
+)
+
+
+@dataclass(frozen=True)
+class Spacing:
+    """The blanks of a language.
+
+    Attributes:
+        before_brace: whether a blank precedes ``{``
+        before_keyword: tokens that a blank precedes
+    """
+
+    before_brace: bool = True
+    before_keyword: frozenset[str] = frozenset(["throws"])
+
+    def join(self, tokens: list[tuple[str, str]]) -> str:
+        """The text of tokens, which come with the type of the node that they belong to, or LEAF."""
+        parts: list[str] = []
+        left, left_type = "", LEAF
+        opened: list[str] = []
+        for text, type_name in tokens:
+            if parts and self._has_blank(left, left_type, text, type_name, bool(opened) and opened[-1] == "("):
+                parts.append(" ")
+            parts.append(text)
+            if type_name != LEAF:
+                if text in ("(", "{", "["):
+                    opened.append(text)
+                elif text in (")", "}", "]") and opened:
+                    opened.pop()
+            left, left_type = text, type_name
+        return "".join(parts)
+
+    def _has_blank(self, left: str, left_type: str, right: str, right_type: str, in_parentheses: bool) -> bool:
+        if left == "," and left_type != LEAF:
+            return right not in (",", "]", ">")
+        if _WORD.match(left[-1:]) and _WORD.match(right[:1]):
+            return True
+        if left == ";" and left_type != LEAF:
+            return in_parentheses and right not in (";", ")")
+        if _is_operator(left, left_type) or _is_operator(right, right_type):
+            return True
+        if (
+            right_type != LEAF
+            and right in self.before_keyword
+            or left == ":"
+            and left_type == "constructor_initializer"
+        ):
+            return True
+        if left_type != LEAF and left in _KEYWORDS and right not in (";", "{", "[", "<", ")", "}"):
+            return True
+        if left[-1:] == right[:1] and left[-1:] in "+-&":
+            return True  # `- -x` is not `--x`
+        if right == "{" and right_type != LEAF:
+            return self.before_brace and left not in ("{", "}", ";", "(", "[")
+        return left == ">" and _WORD.match(right[:1]) is not None or left == "]" and _WORD.match(right[:1]) is not None
+
+
+def _is_operator(text: str, type_name: str) -> bool:
+    return type_name != LEAF and text in _OPERATORS and _NO_OPERATORS.fullmatch(type_name) is None
+
+
+_TABLE = {"java": Spacing(), "c_sharp": Spacing(before_brace=False, before_keyword=frozenset())}
+
+
+def spacing_of(language: str) -> Spacing:
+    """The blanks of a language, or those of most."""
+    return _TABLE.get(language, Spacing())

@@ -1,0 +1,166 @@
+"""Spelled leaves: names that no dictionary has, as pieces that it has.
+
+The text of a leaf is cut where its case changes, at digits and at marks; words of letters are then cut by byte pair
+encoding (subword-nmt) that was learned on the leaves. The pieces become the children of the leaf, so positions, arities
+and search need nothing special: a leaf of n pieces has n + 1 symbols. The most frequent leaves stay whole.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import itertools
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from tree_fairseq.errors import CorruptFileError
+from tree_fairseq.source_code.language import Language
+from tree_fairseq.source_code.productions import CHAIN, MOST_CHILDREN, QUOTE, REST, leaf_label, parts, split_leaf
+from tree_fairseq.support.python_versions import import_library
+from tree_fairseq.trees.notations.notation import Notation, Piece
+from tree_fairseq.trees.tree import Tree
+
+_CUTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+|.", re.DOTALL)
+_LETTERS = re.compile(r"[^\W\d_]{2,}")
+FREQUENT_LEAF, FREQUENT_PRODUCTION = 5, 2
+"""How often training has what stays whole, at least."""
+CHARACTERS = [chr(code) for code in range(32, 127)]
+"""Pieces that every dictionary of spelled leaves has, so all names in ASCII can be written."""
+
+
+class Spelling:
+    """How programs are written with the symbols of a dictionary.
+
+    A leaf that is not among the frequent ones is spelled. A production that training hardly has is written in parts,
+    so programs may have combinations of fields, chains and lengths of lists that no training program has.
+
+    Args:
+        merges: the lines of a model of subword-nmt
+        whole: labels of leaves that stay whole
+        productions: labels, without texts, that stay whole
+        known: pieces that training has; others are cut into characters
+    """
+
+    def __init__(self, merges: str, whole: Iterable[str], productions: Iterable[str], known: Iterable[str]):
+        self.merges, self.whole, self.productions = merges, frozenset(whole), frozenset(productions)
+        self.known = frozenset(known)
+        self._pieces: dict[str, list[str]] = {}
+
+    @classmethod
+    def learn(cls, counts: Mapping[str, int], merges: int) -> Spelling:
+        """Learns so many merges, and what stays whole, from the labels of training trees and their counts."""
+        texts: Counter[str] = Counter()
+        productions: Counter[str] = Counter()
+        whole = set()
+        for label, count in counts.items():
+            head, text = split_leaf(label)
+            productions[head if text is None else leaf_label(head, "")] += count
+            if text and count >= FREQUENT_LEAF:
+                whole.add(label)
+            for word in _CUTS.findall(text or ""):
+                if _LETTERS.fullmatch(word):
+                    texts[word] += count
+        frequent = [label for label, count in productions.items() if count >= FREQUENT_PRODUCTION]
+        model = cls(_learned_merges(texts, merges), whole, frequent, ())
+        spelled = [split_leaf(label)[1] or "" for label in counts if label not in whole]
+        return cls(model.merges, whole, frequent, {piece for text in spelled for piece in model._cut(text)})
+
+    def pieces(self, text: str) -> list[str]:
+        """The pieces of a text, which joined together are the text."""
+        if text not in self._pieces:
+            cut = ([piece] if piece in self.known else list(piece) for piece in self._cut(text))
+            self._pieces[text] = list(itertools.chain.from_iterable(cut))
+        return self._pieces[text]
+
+    def _cut(self, text: str) -> Iterator[str]:
+        for word in _CUTS.findall(text):
+            if _LETTERS.fullmatch(word):
+                yield from (piece.removesuffix("@@") for piece in self._encoder.segment_tokens([word]))
+            else:
+                yield word
+
+    @cached_property
+    def _encoder(self):
+        library = import_library("subword_nmt.apply_bpe", "subwords", "--leaf-merges")
+        return library.BPE(io.StringIO(self.merges))
+
+    def spell(self, tree: Tree) -> Tree:
+        """The tree as the dictionary has it."""
+
+        def spelled(node: Tree, children: list[Tree]) -> Tree:
+            head, text = split_leaf(node.label)
+            if text and node.label not in self.whole:
+                return self._in_parts(leaf_label(head, ""), _piece_trees(self.pieces(text)))
+            return self._in_parts(node.label, children)
+
+        return tree.fold(spelled)
+
+    def _in_parts(self, label: str, children: Sequence[Tree]) -> Tree:
+        """The node, or several nodes if its production is not known."""
+        head, text = split_leaf(label)
+        name = head if text is None else leaf_label(head, "")
+        if name not in self.productions:
+            above, is_chain, below = label.partition(CHAIN)
+            if is_chain and len(above) < len(head):
+                return self._in_parts(above, [self._in_parts(below, children)])
+            if text is None:
+                return parts(label, children)
+        return Tree(label, children)
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Writes the model to a file."""
+        with open(path, "w", encoding="utf-8") as file:
+            content = {name: sorted(getattr(self, name)) for name in ("whole", "productions", "known")}
+            json.dump({"merges": self.merges.splitlines(), **content}, file, ensure_ascii=False, indent=0)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> Spelling:
+        """Reads the model of a file; raises CorruptFileError for another file."""
+        try:
+            with open(path, encoding="utf-8") as file:
+                content = json.load(file)
+            return cls("\n".join(content["merges"]) + "\n", content["whole"], content["productions"], content["known"])
+        except (ValueError, KeyError, TypeError, UnicodeDecodeError):
+            raise CorruptFileError(f"{path}: not a model of spelled leaves; preprocess the data again") from None
+
+
+def _piece_trees(pieces: list[str]) -> list[Tree]:
+    trees = [Tree(QUOTE + piece) for piece in pieces]
+    if len(trees) > MOST_CHILDREN:
+        last = len(trees) // (MOST_CHILDREN - 1) * (MOST_CHILDREN - 1)
+        rest = trees[last:]
+        for first in range(last - MOST_CHILDREN + 1, -1, 1 - MOST_CHILDREN):
+            rest = [*trees[first : first + MOST_CHILDREN - 1], Tree(REST, rest)] if rest else trees[first:last]
+        return rest
+    return trees
+
+
+class SpelledNotation(Notation):
+    """A language whose trees are spelled with a model: the form that a folder has."""
+
+    def __init__(self, language: Language, spelling: Spelling):
+        self.language, self.spelling = language, spelling
+
+    def _read(self, line: str) -> Tree:
+        return self.spelling.spell(self.language.read(line))
+
+    def write(self, tree: Tree) -> str:
+        """Writes a program."""
+        return self.language.write(tree)
+
+    def _pieces(self, node: Tree, place: Any) -> list[Piece]:
+        raise NotImplementedError  # programs are written as a whole
+
+
+def _learned_merges(counts: Mapping[str, int], merges: int) -> str:
+    library = import_library("subword_nmt.learn_bpe", "subwords", "--leaf-merges")
+    words = io.StringIO("".join(f"{word} {count}\n" for word, count in sorted(counts.items())))
+    model = io.StringIO()
+    with contextlib.redirect_stderr(io.StringIO()):
+        library.learn_bpe(words, model, merges, is_dict=True)
+    return model.getvalue()

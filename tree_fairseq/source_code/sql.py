@@ -1,0 +1,129 @@
+"""SQL by sqlglot: all dialects that it reads, one symbol for each of its expressions."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+from tree_fairseq.errors import NotationError
+from tree_fairseq.source_code.language import Language, library_version, syntax_error
+from tree_fairseq.source_code.productions import counted_list, leaf_label, node, parse_label
+from tree_fairseq.support.python_versions import import_library
+from tree_fairseq.trees.text import escape_label, unescape_label
+from tree_fairseq.trees.tree import Tree
+
+_ENUM = "@"  # begins the name of a member of an enumeration of sqlglot
+_USUAL = {("Identifier", "quoted"): False, ("Literal", "is_string"): False}  # which labels leave out
+_TEXT = "text"  # the type of a leaf that is a string in sqlglot
+
+
+class Sql(Language):
+    """SQL in a dialect of sqlglot, such as ``sqlite`` or ``postgres``; without one, sqlglot's own superset."""
+
+    def __init__(self, dialect: str = ""):
+        self.dialect = dialect
+        self.name = f"sql:{dialect}" if dialect else "sql"
+        self._sqlglot = import_library("sqlglot", "code", f"--notation {self.name}")
+        try:
+            self._sqlglot.Dialect.get_or_raise(dialect or None)
+        except ValueError as error:
+            raise NotationError(f"{self.name}: {error}") from None
+
+    def identity(self) -> dict[str, str]:
+        return {"name": self.name, "library": "sqlglot", "version": library_version("sqlglot")}
+
+    def parse(self, text: str) -> Tree:
+        try:
+            statements = self._sqlglot.parse(text, read=self.dialect or None)
+        except self._sqlglot.errors.SqlglotError as error:
+            found = (getattr(error, "errors", None) or [{}])[0]
+            message = found.get("description") or str(error).split("\n")[0]
+            raise syntax_error("SQL", message.rstrip("."), text, found.get("line"), found.get("col")) from None
+        statements = [statement for statement in statements if statement is not None]
+        if len(statements) != 1:
+            raise NotationError(f"{len(statements)} statements", hint="A line contains one statement.")
+        return _tree(statements[0])
+
+    def unparse(self, tree: Tree) -> str:
+        return tree.fold(self._expression).sql(dialect=self.dialect or None, comments=False)
+
+    def _expression(self, here: Tree, children: list[Any]) -> Any:
+        """The expression of a node, given those of its children."""
+        production = parse_label(here.label)
+        [link], values = production.links, iter(children)
+        if link.type == _TEXT:
+            return production.text
+        arguments: dict[str, Any] = {}
+        for word in link.words:
+            name, is_constant, constant = word.partition("=")
+            if word[0] in "+-":
+                arguments[word[1:]] = word[0] == "+"
+            elif is_constant:
+                arguments[name] = self._constant(unescape_label(constant))
+            else:
+                name, is_list, count = word.partition("*")
+                is_list = is_list or name.endswith("[]")
+                if is_list:
+                    arguments[name.removesuffix("[]")] = [next(values) for _ in range(int(count or 1))]
+                else:
+                    arguments[name] = next(values)
+        if production.text is not None:
+            arguments["this"] = production.text
+        for (type_name, name), usual in _USUAL.items():
+            if type_name == link.type:
+                arguments.setdefault(name, usual)
+        return getattr(self._sqlglot.exp, link.type)(**arguments)
+
+    def _constant(self, text: str) -> Any:
+        if not text.startswith(_ENUM):
+            return text
+        kind, _, member = text[1:].partition(".")
+        return int(member) if kind == "int" else getattr(self._sqlglot.exp, kind)[member]
+
+
+def _tree(expression: Any) -> Tree:
+    """The tree of an expression of sqlglot. Comments are left out."""
+    type_name, words, children, text = type(expression).__name__, list[str](), list[Tree](), None
+    for name in _ordered(expression):
+        value = expression.args[name]
+        if value is None or value == [] or value is _USUAL.get((type_name, name), None):
+            continue
+        if value is True or value is False:
+            words.append(f"{'+' if value else '-'}{name}")
+        elif hasattr(value, "args"):
+            words.append(name)
+            children.append(_tree(value))
+        elif isinstance(value, list):
+            words.append(counted_list(name, len(value)))
+            children += [
+                _tree(item) if hasattr(item, "args") else Tree(leaf_label(_TEXT, _text(item))) for item in value
+            ]
+        elif isinstance(value, enum.Enum):
+            words.append(f"{name}={_ENUM}{type(value).__name__}.{value.name}")
+        elif isinstance(value, int):
+            words.append(f"{name}={_ENUM}int.{value}")
+        elif name == "this":
+            text = _text(value)
+        else:
+            words.append(f"{name}={escape_label(_text(value))}")
+    if text is None:
+        return node(type_name, words, children)
+    if not children:
+        return Tree(leaf_label(" ".join((type_name, *words)), text))
+    return node(type_name, ["this", *words], [Tree(leaf_label(_TEXT, text)), *children])
+
+
+def _item(value: Any) -> Tree:
+    return _tree(value) if hasattr(value, "args") else Tree(leaf_label(_TEXT, _text(value)))
+
+
+def _ordered(expression: Any) -> list[str]:
+    """The names of an expression's arguments, in the order of its class and then by name."""
+    known = [name for name in expression.arg_types if name in expression.args]
+    return known + sorted(expression.args.keys() - set(known))
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    raise NotationError(f"a part of the query cannot be written as a tree: {value!r}")

@@ -1,0 +1,174 @@
+"""Any language with a grammar for tree-sitter: Java, C# and JavaScript by name, others by the module of their grammar.
+
+A node has the tokens between its children as words: ``if_statement 'if condition consequence``. Text is the tokens from
+left to right, with the blanks that people write. Comments are left out.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+from tree_fairseq.errors import NotationError
+from tree_fairseq.source_code.language import LINE_BREAK, Language, library_version, syntax_error
+from tree_fairseq.source_code.productions import counted, leaf_label, node, parse_label, split_leaf
+from tree_fairseq.source_code.spacing import LEAF, Spacing, spacing_of
+from tree_fairseq.support.python_versions import import_library
+from tree_fairseq.trees.text import escape_label, unescape_label
+from tree_fairseq.trees.tree import Tree
+
+_LITERAL = re.compile("string|char(acter)?_literal|regex")
+
+
+class Wrapper(NamedTuple):
+    """Text around a fragment that is legal only inside something else, and the nodes that lead down to it."""
+
+    name: str
+    before: str
+    after: str
+    path: tuple[str, ...]
+
+
+_WHOLE = Wrapper("file", "", "", ())
+
+
+def _wrappers(class_body: str) -> tuple[Wrapper, ...]:
+    """The wrappers of a language whose methods stand in classes."""
+    member = ("class_declaration", class_body)
+    return (
+        Wrapper("member", "class X {", "}", member),
+        _WHOLE,
+        Wrapper("statement", "class X {void x(){", "}}", (*member, "method_declaration", "block")),
+    )
+
+
+_WRAPPERS = {"java": _wrappers("class_body"), "c_sharp": _wrappers("declaration_list")}
+
+
+class TreeSitter(Language):
+    """A language whose grammar is a Python module such as ``tree_sitter_java``."""
+
+    def __init__(self, module: str, name: str | None = None):
+        self.name = name or f"tree-sitter:{module}"
+        self._module = module
+        purpose = f"--notation {self.name}"
+        library = import_library("tree_sitter", "code", purpose)
+        grammar = library.Language(import_library(module, "code", purpose).language())
+        self._parser = library.Parser(grammar)
+        key = module.replace("tree_sitter_", "")
+        self._wrappers = _WRAPPERS.get(key, (_WHOLE,))
+        self._spacing: Spacing = spacing_of(key)
+
+    def identity(self) -> dict[str, str]:
+        return {"name": self.name, "library": self._module, "version": library_version(self._module.replace("_", "-"))}
+
+    def parse(self, text: str) -> Tree:
+        first_error = None
+        for wrapper in self._wrappers:
+            root = self._parse(text, wrapper)
+            if not root.has_error:
+                inside = self._inside(root, wrapper)
+                if inside is not None:
+                    return _tree(inside, f"{wrapper.name}:", skip_ends=bool(wrapper.path))
+            elif first_error is None:
+                first_error = _first_error(root), wrapper
+        found, wrapper = first_error or (None, self._wrappers[0])
+        if found is None:
+            raise NotationError(f"not {self.name}: no fragment that can be parsed")
+        row, column = found.start_point
+        lead = len(wrapper.before) if row == 0 else 0
+        what = found.text.decode("utf-8", "replace")[:40]
+        message = f"{found.type} is missing" if found.is_missing else f"cannot be parsed from {what!r} on"
+        # Columns of tree-sitter are bytes.
+        line = (wrapper.before + text).split(LINE_BREAK)[row] if row else wrapper.before + text
+        characters = len(line.encode()[:column].decode("utf-8", "ignore"))
+        raise syntax_error(self.name, message, text, row + 1, characters - lead + 1)
+
+    def _parse(self, text: str, wrapper: Wrapper) -> Any:
+        return self._parser.parse((wrapper.before + text.replace(LINE_BREAK, "\n") + wrapper.after).encode()).root_node
+
+    @staticmethod
+    def _inside(root: Any, wrapper: Wrapper) -> Any:
+        """The node whose children are the fragment; None if the fragment closes what is around it."""
+        here = root
+        for kind in wrapper.path:
+            named = [child for child in here.children if child.type == kind]
+            if len(named) != 1 or (here is root and len(here.children) != 1):
+                return None
+            here = named[0]
+        return (
+            here
+            if here.parent is None or not wrapper.path or here.end_byte + len(wrapper.after) - 1 >= root.end_byte
+            else None
+        )
+
+    def unparse(self, tree: Tree) -> str:
+        tokens: list[tuple[str, str]] = []
+        stack: list[tuple[str, str] | Tree] = [tree]
+        while stack:
+            item = stack.pop()
+            if not isinstance(item, Tree):
+                tokens.append(item)
+                continue
+            head, text = split_leaf(item.label)
+            if text is not None:
+                tokens.append((text, LEAF))
+                continue
+            [link] = parse_label(item.label).links
+            parts: list[tuple[str, str] | Tree] = []
+            children = iter(item.children)
+            for word in link.words:
+                if word[0] == "'":
+                    parts.append((unescape_label(word[1:]), link.type))
+                else:
+                    count = word.partition("*")[2]
+                    parts += [next(children) for _ in range(int(count or 1))]
+            stack += reversed(parts)
+        return self._spacing.join(tokens)
+
+
+def _is_text(here: Any) -> bool:
+    """Whether a node is a leaf: a name, a number, or a literal with quotation marks."""
+    return here.is_named and (
+        here.child_count == 0 or re.search("string|char(acter)?_literal|regex", here.type) is not None
+    )
+
+
+def _tree(here: Any, type_name: str | None = None, skip_ends: bool = False) -> Tree:
+    if type_name is None and _is_text(here):
+        return Tree(leaf_label(here.type, here.text.decode()))
+    words: list[str] = []
+    children: list[Tree] = []
+    last, count = "", 0
+    below = here.children
+    for place, child in enumerate(below):
+        if child.is_extra or (skip_ends and place in (0, len(below) - 1)):
+            continue
+        if child.is_named:
+            name = here.field_name_for_child(place) or "_"
+            if name == last:
+                count += 1
+            else:
+                if count:
+                    words.append(counted(last, count))
+                last, count = name, 1
+            children.append(_tree(child))
+            continue
+        if count:
+            words.append(counted(last, count))
+        last, count = "", 0
+        words.append("'" + escape_label(child.type))
+    if count:
+        words.append(counted(last, count))
+    return node(type_name or here.type, words, children)
+
+
+def _first_error(root: Any) -> Any:
+    """The first node that is an error or that is missing."""
+    stack = [root]
+    while stack:
+        here = stack.pop()
+        if here.type == "ERROR" or here.is_missing:
+            return here
+        stack += reversed([child for child in here.children if child.has_error])
+    return root
