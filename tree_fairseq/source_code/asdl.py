@@ -30,7 +30,7 @@ class _Field(NamedTuple):
     many: str  # "", "?" or "*"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class AsdlGrammar:
     """The constructors of a grammar; the root is of the first type that is defined.
 
@@ -59,7 +59,7 @@ class AsdlGrammar:
     @functools.lru_cache(maxsize=100_000)  # noqa: B019  grammars are few and live as long as the program
     def _fields_of(self, label: str, arity: int) -> tuple[str, ...]:
         fields = self.constructors[label][1]
-        # starts[i][k]: whether the fields before i can have k children; ends[i][k]: whether the others can have the rest
+        # starts[i][k]: whether fields before i can have k children; ends[i][k]: whether the others can have the rest
         starts = [[place == 0 for place in range(arity + 1)]]
         for item in fields:
             starts.append(_after(starts[-1], item.many))
