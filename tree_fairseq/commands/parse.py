@@ -3,6 +3,7 @@
     tree-fairseq parse --text 'the old man sees the boat' --tree-parser right-branching --format pretty
     tree-fairseq parse sentences.en --format svg > trees.svg
     echo 'the man sleeps' | tree-fairseq parse --parser-dir models --format json --spans
+    tree-fairseq parse --read python --text 'print(x + 1)' --format svg > program.svg
 
     tree-fairseq parse train.en train.trees --workers 4
 
@@ -25,7 +26,7 @@ from itertools import islice
 from pathlib import Path
 
 from tree_fairseq.commands.tree_formats import FORMATS, TreeFormat, write_conllu
-from tree_fairseq.errors import ParserError, ParserUnavailableError
+from tree_fairseq.errors import InputError, ParserError, ParserUnavailableError
 from tree_fairseq.parsing.corenlp_parser import READERS
 from tree_fairseq.parsing.corpus import (
     ShardReport,
@@ -37,9 +38,11 @@ from tree_fairseq.parsing.corpus import (
 )
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import add_parser_arguments, check_failures, options_from_arguments
+from tree_fairseq.source_code.registry import registered_languages
 from tree_fairseq.support.options import command
 from tree_fairseq.support.processes import ProcessPool
 from tree_fairseq.trees.bracket import read_forest
+from tree_fairseq.trees.notations import NOTATIONS, notation_named
 from tree_fairseq.trees.text import decode_lines, read_lines
 from tree_fairseq.trees.tree import Forest, forest_leaves
 
@@ -55,6 +58,14 @@ def _shard(text: str) -> tuple[int, int]:
     if not (index.isdecimal() and count.isdecimal() and int(index) < int(count)):
         raise argparse.ArgumentTypeError(f"I/N with I from 0 to N-1, such as 0/8, not {text!r}")
     return int(index), int(count)
+
+
+def _reading(name: str) -> str:
+    """Reads ``--read``; argparse reports other values."""
+    try:
+        return name if name in READERS else notation_named(name) and name
+    except InputError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -77,7 +88,10 @@ def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--binarize", action="store_true", help="give every node at most two children: (A b c d) is (A b (@A c d))")
     add("--spans", action="store_true", help="show the tokens [start, end) below each constituent, as in NP[0:2]")
     reading = "; ".join(f"{name}: {reader.help}" for name, reader in READERS.items())
-    add("--read", choices=tuple(READERS), help=f"the input consists of trees already. {reading}")
+    programs = (
+        f"{', '.join(registered_languages())}: programs; {', '.join(NOTATIONS)}: trees in this notation, one a line"
+    )
+    add("--read", type=_reading, metavar="NAME", help=f"the input is not text to be parsed. {reading}; {programs}")
     add = parser.add_argument_group("corpora (with OUTPUT)").add_argument
     add("--workers", type=int, default=1, metavar="N", help="parsing processes where there is no GPU (default: 1)")
     add("--shard", type=_shard, metavar="I/N", help="parse shard I of N shards alone, with I from 0 to N-1")
@@ -225,11 +239,19 @@ def _look(args: argparse.Namespace) -> None:
     """Parses a text, a file or a pipe to the standard output."""
     options = options_from_arguments(args)
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    form = None if args.format == "conllu" else TreeFormat(args.format, args.binarize, args.spans, width)
-    if args.read is not None:
+    is_program = args.read is not None and args.read not in READERS
+    if args.format == "conllu":
+        form = None
+    else:
+        form = TreeFormat(args.format, args.binarize, args.spans, width, is_program)
+    if is_program:
+        notation = notation_named(args.read)
+        lines = ((line, notation.read(line, _place(args), number)) for number, line in enumerate(_lines(args), start=1))
+        parts: Iterable[str] = form.write((line, (tree,)) for line, tree in lines)
+    elif args.read is not None:
         text = "\n".join(_lines(args))
         trees = READERS[args.read].read(text, _place(args))
-        parts: Iterable[str] = form.write((" ".join(tree.leaves()), (tree,)) for tree in trees)
+        parts = form.write((" ".join(tree.leaves()), (tree,)) for tree in trees)
     else:
         parser = LineParser(options)
         parts = _dependencies(args, parser) if form is None else form.write(_parsed(args, parser))

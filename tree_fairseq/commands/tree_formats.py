@@ -11,6 +11,7 @@ from tree_fairseq.drawing.tree_pictures import tree_to_svg
 from tree_fairseq.errors import InputError
 from tree_fairseq.parsing.parsers import DependencyWord
 from tree_fairseq.trees.bracket import write_forest
+from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.transforms import binarize
 from tree_fairseq.trees.tree import Forest, Tree, forest_leaves, tree_from_preorder, tree_to_text
 
@@ -22,6 +23,7 @@ FORMATS = {
     "conllu": "dependencies, from a parser that has them",
 }
 _LINES_OF_A_PICTURE = 20
+_BRACKETS = notation_named("bracket")
 
 
 @dataclass(frozen=True)
@@ -33,12 +35,14 @@ class TreeFormat:
         binarized: whether every node has at most two children
         spans: whether each constituent shows the half-open span of its leaves in the line, as in ``NP[0:2]``
         width: of a drawing, in columns; None for any
+        is_program: whether the trees are programs or other symbol trees, whose words have no tags
     """
 
     name: str = "brackets"
     binarized: bool = False
     spans: bool = False
     width: int | None = None
+    is_program: bool = False
 
     @property
     def is_plain(self) -> bool:
@@ -62,7 +66,7 @@ class TreeFormat:
             if self.name == "pretty":
                 yield ("\n" if number else "") + tree_to_text(shown, width=self.width) + "\n"
             else:
-                yield write_forest(shown) + "\n"
+                yield (_BRACKETS.write(shown[0]) if self.is_program else write_forest(shown)) + "\n"
 
     def _picture(self, lines: list[tuple[str, Forest]]) -> str:
         if len(lines) > _LINES_OF_A_PICTURE:

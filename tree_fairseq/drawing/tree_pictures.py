@@ -9,7 +9,7 @@ from itertools import accumulate
 from xml.sax.saxutils import escape as escape_xml
 
 from tree_fairseq.trees.subwords import is_split_word
-from tree_fairseq.trees.tree import Forest, Tree, check_preterminals
+from tree_fairseq.trees.tree import Forest, Tree
 
 # Characters that XML 1.0 cannot represent, not even as references.
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
@@ -43,9 +43,8 @@ def tree_to_svg(forest: Forest, title: str | None = None) -> str:
     """Draws the trees of a line as an SVG document, with all words on one line at the bottom.
 
     The pieces of a split word are placed directly under its tag. Trees are placed side by side, in as many rows as
-    needed. Raises TreeFormatError if a word is not the only child of its parent.
+    needed.
     """
-    check_preterminals(forest)
     parts, top, width = [], _MARGIN, _MARGIN
     if title is not None:
         top += _TITLE_SIZE

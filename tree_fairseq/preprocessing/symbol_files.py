@@ -134,9 +134,12 @@ def write_known_symbols(text: SymbolText, side: SymbolSide, dictionary: Dictiona
         for symbol in text.counts
     }
     strange = {symbol for symbol, replaced in known.items() if replaced not in dictionary}
+    missing = {symbol for symbol, replaced in known.items() if symbol != replaced}
+    whole = 0
     with open(output, "w", encoding="utf-8", newline="\n") as file:
         for number, line in enumerate(read_lines(text.path), start=1):
             symbols = line.split(" ")
+            whole += missing.isdisjoint(symbols)
             if strange and (found := strange.intersection(symbols)):
                 label, arity = side.encoding.split(min(found))
                 raise ArityMismatchError(
@@ -147,9 +150,9 @@ def write_known_symbols(text: SymbolText, side: SymbolSide, dictionary: Dictiona
                     "where no node has more than two.",
                 )
             file.write(" ".join(map(known.__getitem__, symbols)) + "\n")
-    unknown = Counter(
-        {symbol: text.counts[symbol] for symbol, replaced in known.items() if replaced != symbol and symbol != NULL}
-    )
+    unknown = Counter({symbol: text.counts[symbol] for symbol in missing if symbol != NULL})
+    share = 100 * whole / max(1, text.lines)
+    logger.info("[trees] %s: a model can produce %.1f %% of the trees with the dictionary", text.source, share)
     if unknown:
         logger.warning(
             "[trees] %s: %d symbols are not in the dictionary and become %s, ...: %s",
