@@ -88,9 +88,8 @@ def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--binarize", action="store_true", help="give every node at most two children: (A b c d) is (A b (@A c d))")
     add("--spans", action="store_true", help="show the tokens [start, end) below each constituent, as in NP[0:2]")
     reading = "; ".join(f"{name}: {reader.help}" for name, reader in READERS.items())
-    programs = (
-        f"{', '.join(registered_languages())}: programs; {', '.join(NOTATIONS)}: trees in this notation, one a line"
-    )
+    names = ", ".join(registered_languages()), ", ".join(NOTATIONS)
+    programs = f"{names[0]}: programs, one a line; {names[1]}: trees in this notation, one a line"
     add("--read", type=_reading, metavar="NAME", help=f"the input is not text to be parsed. {reading}; {programs}")
     add = parser.add_argument_group("corpora (with OUTPUT)").add_argument
     add("--workers", type=int, default=1, metavar="N", help="parsing processes where there is no GPU (default: 1)")

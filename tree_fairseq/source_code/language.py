@@ -41,7 +41,7 @@ class Language(Notation):
             return self.parse(line)
         except RecursionError:
             message = "the program is nested too deeply for its parser"
-            raise NotationError(message, hint="Leave it out with --on-parse-error skip-pair.") from None
+            raise NotationError(message, hint="fairseq-preprocess --on-parse-error skip-pair leaves it out.") from None
 
     def write(self, tree: Tree) -> str:
         """Writes a program. A tree that the library cannot write becomes its leaves, which do not parse."""
@@ -86,7 +86,7 @@ def syntax_error(language: str, message: str, text: str, line: int | None, colum
     if line is not None and column is not None:
         before = sum(len(part) + 1 for part in lines[: line - 1])
         column = min(before + column, len(text) + 1)
-    hint = "Correct it, or leave it out with --on-parse-error skip-pair."
+    hint = "Correct it; fairseq-preprocess --on-parse-error skip-pair leaves such lines out."
     return NotationError(f"not {language}: {message}", column=column, hint=hint)
 
 

@@ -38,7 +38,9 @@ class Sql(Language):
         except self._sqlglot.errors.SqlglotError as error:
             found = (getattr(error, "errors", None) or [{}])[0]
             message = found.get("description") or str(error).split("\n")[0]
-            raise syntax_error("SQL", message.rstrip("."), text, found.get("line"), found.get("col")) from None
+            raise syntax_error(
+                "SQL", message.partition(" but got <")[0].rstrip("."), text, found.get("line"), found.get("col")
+            ) from None
         statements = [statement for statement in statements if statement is not None]
         if len(statements) != 1:
             raise NotationError(f"{len(statements)} statements", hint="A line contains one statement.")
