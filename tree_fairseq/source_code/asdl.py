@@ -99,9 +99,9 @@ class _Reader:
         place = 0
         while place < len(text.rstrip()):
             found = _TOKEN.match(text, place)
-            line = text.count("\n", 0, place) + 1
             if found is None:
-                raise NotationError(f"{text[place]!r} has no meaning in ASDL", path, line)
+                wrong = place + len(text[place:]) - len(text[place:].lstrip())
+                raise NotationError(f"{text[wrong]!r} has no meaning in ASDL", path, text.count("\n", 0, wrong) + 1)
             if found[1]:
                 self.tokens.append((found[1], text.count("\n", 0, found.start(1)) + 1))
             place = found.end()

@@ -43,7 +43,7 @@ def fields_of(label: str, arity: int) -> tuple[str, ...]:
     head, text = split_leaf(label)
     if text is not None:
         name = parse_label(label).links[-1].type if head else QUOTE
-        return (f"{name} {QUOTE}first", *[name + _NEXT] * (arity - 1))
+        return (f"{name} {QUOTE}first", *[name + _NEXT] * (arity - 1))[:arity]
     return parse_label(label).fields
 
 

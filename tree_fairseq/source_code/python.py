@@ -8,6 +8,7 @@ import platform
 import re
 from typing import Any
 
+from tree_fairseq.errors import EmptySymbolTreeError
 from tree_fairseq.source_code.language import LINE_BREAK, Language, syntax_error
 from tree_fairseq.source_code.productions import counted_list, leaf_label, node, parse_label
 from tree_fairseq.trees.text import escape_label, unescape_label
@@ -46,6 +47,8 @@ class Python(Language):
 
     def parse(self, text: str) -> Tree:
         program = text.replace(LINE_BREAK, "\n").strip()
+        if not program:
+            raise EmptySymbolTreeError("there is no program on the line", hint="Remove it, and its parallel line.")
         try:
             return _tree(ast.parse(program))
         except SyntaxError as error:
@@ -158,6 +161,8 @@ def _ast(here: Tree, children: list[Any]) -> Any:
             arguments[name] = ast.literal_eval(unescape_label(constant))
         else:
             arguments[name] = getattr(ast, constant)()
+    if next(values, None) is not None:
+        raise ValueError(f"{here.label!r} has {len(children)} children")
     if production.text is not None:
         [name] = kinds
         arguments[name] = production.text

@@ -50,6 +50,8 @@ class Spelling:
         self.merges, self.whole, self.productions = merges, frozenset(whole), frozenset(productions)
         self.known = frozenset(known)
         self._pieces: dict[str, list[str]] = {}
+        # subword-nmt marks all pieces of a word but the last.
+        self._vocabulary = {*self.known, *(f"{piece}@@" for piece in self.known)} or None
 
     @classmethod
     def learn(cls, counts: Mapping[str, int], merges: int) -> Spelling:
@@ -87,7 +89,7 @@ class Spelling:
     @cached_property
     def _encoder(self):
         library = import_library("subword_nmt.apply_bpe", "subwords", "--leaf-merges")
-        return library.BPE(io.StringIO(self.merges))
+        return library.BPE(io.StringIO(self.merges), vocab=self._vocabulary)
 
     def spell(self, tree: Tree) -> Tree:
         """The tree as the dictionary has it."""

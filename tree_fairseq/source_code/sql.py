@@ -37,10 +37,8 @@ class Sql(Language):
             statements = self._sqlglot.parse(text, read=self.dialect or None)
         except self._sqlglot.errors.SqlglotError as error:
             found = (getattr(error, "errors", None) or [{}])[0]
-            message = found.get("description") or str(error).split("\n")[0]
-            raise syntax_error(
-                "SQL", message.partition(" but got <")[0].rstrip("."), text, found.get("line"), found.get("col")
-            ) from None
+            message = (found.get("description") or str(error).split("\n")[0]).partition(" but got <")[0].rstrip(".")
+            raise syntax_error("SQL", message, text, found.get("line"), found.get("col")) from None
         statements = [statement for statement in statements if statement is not None]
         if len(statements) != 1:
             raise NotationError(f"{len(statements)} statements", hint="A line contains one statement.")
@@ -69,6 +67,8 @@ class Sql(Language):
                     arguments[name.removesuffix("[]")] = [next(values) for _ in range(int(count or 1))]
                 else:
                     arguments[name] = next(values)
+        if next(values, None) is not None:
+            raise ValueError(f"{here.label!r} has {len(children)} children")
         if production.text is not None:
             arguments["this"] = production.text
         for (type_name, name), usual in _USUAL.items():

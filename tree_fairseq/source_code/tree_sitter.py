@@ -76,13 +76,13 @@ class TreeSitter(Language):
         if found is None:
             raise NotationError(f"not {self.name}: no fragment that can be parsed")
         row, column = found.start_point
-        lead = len(wrapper.before) if row == 0 else 0
-        what = found.text.decode("utf-8", "replace")[:40]
-        message = f"{found.type} is missing" if found.is_missing else f"cannot be parsed from {what!r} on"
+        before = wrapper.before if row == 0 else ""
+        line = before + text.split(LINE_BREAK)[row] if row <= text.count(LINE_BREAK) else ""
         # Columns of tree-sitter are bytes.
-        line = (wrapper.before + text).split(LINE_BREAK)[row] if row else wrapper.before + text
-        characters = len(line.encode()[:column].decode("utf-8", "ignore"))
-        raise syntax_error(self.name, message, text, row + 1, characters - lead + 1)
+        place = max(0, len(line.encode()[:column].decode("utf-8", "ignore")) - len(before))
+        rest = line[len(before) + place :][:40]
+        message = f"{found.type} is missing" if found.is_missing else f"cannot be parsed from {rest!r} on"
+        raise syntax_error(self.name, message, text, row + 1, place + 1)
 
     def _parse(self, text: str, wrapper: Wrapper) -> Any:
         return self._parser.parse((wrapper.before + text.replace(LINE_BREAK, "\n") + wrapper.after).encode()).root_node
@@ -123,6 +123,8 @@ class TreeSitter(Language):
                 else:
                     count = word.partition("*")[2]
                     parts += [next(children) for _ in range(int(count or 1))]
+            if next(children, None) is not None:
+                raise ValueError(f"{item.label!r} has {len(item.children)} children")
             stack += reversed(parts)
         return self._spacing.join(tokens)
 

@@ -1,0 +1,88 @@
+"""Grammars by types of fields: what a parser says of its language, against the abstract grammar of Python."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+import pytest
+
+from tests.source_code.programs import lines_of, real_lines
+from tree_fairseq.errors import CorruptFileError
+from tree_fairseq.source_code.field_types import ROOT, FieldTypes, probe, type_of
+from tree_fairseq.source_code.python import Python
+from tree_fairseq.source_code.registry import language_named
+
+
+@pytest.fixture(scope="module")
+def python_types() -> FieldTypes:
+    return probe(Python(), [Python().read(line) for line in lines_of("python")])
+
+
+def asdl_types(field: str) -> set[str] | None:
+    """The classes of ``ast`` that the docstrings of its classes allow in a field; None for a field without nodes."""
+    class_name, name = field.split(".")
+    found = re.search(rf"(\w+)[?*]? {name}\b", getattr(ast, class_name).__doc__)
+    base = getattr(ast, found[1], None)
+    if base is None:
+        return None
+    return {item.__name__ for item in vars(ast).values() if isinstance(item, type) and issubclass(item, base)}
+
+
+def test_the_parser_allows_what_the_abstract_grammar_allows_and_no_more(python_types):
+    literals = {"str": "Constant", "int": "Constant", "float": "Constant", "complex": "Constant", "bytes": "Constant"}
+    literals |= dict.fromkeys(["None", "True", "False", "Ellipsis"], "Constant")
+    checked = 0
+    for field, types in python_types.types.items():
+        if not re.fullmatch(r"[A-Z]?\w+\.\w+", field) or not hasattr(ast, field.split(".")[0]):
+            continue
+        wanted = asdl_types(field)
+        if wanted is None:
+            continue
+        assert {literals.get(name, name) for name in types} - {"Absent"} <= wanted, field
+        checked += 1
+    assert checked > 30
+
+
+def test_expressions_go_where_any_expression_goes(python_types):
+    for field in ("Call.args", "Return.value", "Assign.value", "If.test"):
+        assert {"Name", "Call", "BinOp", "str", "Lambda", "Attribute"} <= python_types.types[field]
+    # What the abstract grammar allows and the parser does not.
+    assert "Call" not in python_types.types["Assign.targets"]
+    assert "Starred" not in python_types.types["Return.value"]
+    assert 'Name "first' not in python_types.types or '"digits' not in python_types.types['Name "first']
+
+
+@pytest.mark.parametrize("name", ["sql", "python", "java", "csharp", "javascript"])
+def test_a_grammar_accepts_the_trees_that_it_was_made_of(name):
+    language = language_named(name) if lines_of(name) else None
+    trees = [language.read(line) for line in lines_of(name)]
+    types = probe(language, trees)
+    seen = FieldTypes.of_trees(trees)
+    assert all(map(types.accepts, trees))
+    assert all(seen.types[field] <= types.types[field] for field in seen.types)
+    assert types.types[ROOT] == {type_of(tree.label) for tree in trees}
+
+
+@pytest.mark.parametrize(("corpus", "name", "least"), [("text2sql", "sql", 0.99), ("hearthstone", "python", 0.99)])
+def test_a_grammar_of_half_of_a_corpus_accepts_the_other_half(corpus, name, least):
+    language = language_named(name)
+    trees = [language.read(line) for line in real_lines(corpus) if "\\§" not in line]
+    types = probe(language, trees[::2])
+    others = trees[1::2]
+    assert sum(map(types.accepts, others)) >= least * len(others)
+
+
+def test_clauses_stay_in_their_places():
+    types = probe(language_named("sql"), [language_named("sql").read(line) for line in lines_of("sql")])
+    assert "From" not in types.types["EQ.this"]
+    assert "Where" not in types.types["Select.expressions"]
+    assert {"Column", "Literal", "Subquery", "Count"} <= types.types["EQ.expression"]
+
+
+def test_types_are_saved_and_loaded(python_types, tmp_path):
+    python_types.save(tmp_path / "types.txt")
+    assert FieldTypes.load(tmp_path / "types.txt").types == python_types.types
+    (tmp_path / "empty.txt").write_text("")
+    with pytest.raises(CorruptFileError, match="no types"):
+        FieldTypes.load(tmp_path / "empty.txt")

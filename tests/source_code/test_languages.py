@@ -1,0 +1,187 @@
+"""Languages: programs come back from their trees, errors have places, and outputs that do not parse are refused."""
+
+from __future__ import annotations
+
+import ast
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.source_code.programs import PROGRAMS, lines_of, real_lines
+from tree_fairseq.errors import EmptySymbolTreeError, MissingLibraryError, NotationError
+from tree_fairseq.source_code.language import LINE_BREAK
+from tree_fairseq.source_code.python import Python
+from tree_fairseq.source_code.registry import language_named, register_language, registered_languages
+from tree_fairseq.trees.notations import notation_named
+from tree_fairseq.trees.tree import Tree
+
+# Of each corpus: its language, and how many lines do not parse.
+CORPORA = {
+    "text2sql": ("sql", 0),
+    "django": ("python", 0),
+    "hearthstone": ("python", 1),
+    "java": ("java", 0),
+    "cs": ("csharp", 12),
+}
+
+
+def without_blanks(text: str) -> str:
+    return "".join(text.split())
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_comes_back_from_its_tree(name):
+    language = language_named(name)
+    for line in lines_of(name):
+        tree = language.read(line)
+        text = language.write(tree)
+        assert len(text.splitlines()) == 1
+        assert language.read(text) == tree, line
+        assert language.write(language.read(text)) == text
+        assert language.accepts(tree)
+
+
+@pytest.mark.parametrize("name", ["java", "csharp", "javascript"])
+def test_all_tokens_of_a_program_are_written(name):
+    for line in lines_of(name):
+        assert without_blanks(language_named(name).write(language_named(name).read(line))) == without_blanks(line)
+
+
+@pytest.mark.parametrize("corpus", CORPORA)
+def test_real_programs_come_back_from_their_trees(corpus):
+    name, faulty = CORPORA[corpus]
+    lines_of(name)
+    language, failed = language_named(name), 0
+    # A prime number: each line of the corpus is read in some ten runs of changed code, and the suite stays fast.
+    lines = real_lines(corpus)
+    for line in lines if faulty or len(lines) < 2000 else lines[::7]:
+        try:
+            tree = language.read(line)
+        except NotationError:
+            failed += 1
+            continue
+        assert language.read(language.write(tree)) == tree
+    assert failed == faulty
+
+
+def test_python_is_written_as_the_same_program():
+    for line in lines_of("python"):
+        program = line.replace(LINE_BREAK, "\n")
+        try:
+            wanted = ast.dump(ast.parse(program))
+        except SyntaxError:
+            continue  # the line opens a block
+        assert (
+            ast.dump(ast.parse(language_named("python").write(Python().read(line)).replace(LINE_BREAK, "\n"))) == wanted
+        )
+
+
+@st.composite
+def expressions(draw, depth: int = 3) -> str:
+    """An expression of Python."""
+    if depth == 0:
+        return draw(st.sampled_from(["x", "self.y", "0", "1.5", "''", "None", "b'x'"]) | st.text(max_size=5).map(repr))
+    below = expressions(depth=depth - 1)
+    one, two = draw(below), draw(below)
+    forms = ["({} + {})", "({})[{}]", "f({}, k={})", "[{}, *{}]", "({} if {} else y)", "({} < {})", "({}, {})"]
+    return draw(st.sampled_from(forms)).format(one, two)
+
+
+@settings(max_examples=60, deadline=None)
+@given(expression=expressions(), statement=st.sampled_from(["{}", "x = {}", "return {}", "if {}:", "for x in {}:"]))
+def test_any_python_comes_back_from_its_tree(expression, statement):
+    language = Python()
+    if any(ord(character) > 126 or ord(character) < 32 for character in expression):
+        return
+    try:
+        tree = language.read(statement.format(expression))
+    except NotationError:
+        return
+    assert language.read(language.write(tree)) == tree
+
+
+@settings(max_examples=40, deadline=None)
+@given(text=st.text(st.sampled_from("selctfrom *(),'\"=.;{}[]<>+-:x1 \\§"), min_size=1, max_size=30))
+@pytest.mark.parametrize("name", ["sql", "python", "java", "csharp"])
+def test_any_text_is_a_program_or_refused(name, text):
+    lines_of(name)
+    language = language_named(name)
+    try:
+        tree = language.read(text)
+    except EmptySymbolTreeError:
+        return
+    except NotationError as error:
+        assert error.column is None or 1 <= error.column <= len(text) + 1
+        return
+    written = language.write(tree)
+    assert language.read(written) == tree
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "column"),
+    [
+        ("sql", "SELECT a FROM WHERE b = 1", 19),
+        ("python", "x = = 2", 5),
+        ("python", "  x = = 2", 7),
+        ("java", "int f() {return 1 +;}", 20),
+        ("csharp", "int F(){return (1;}", 18),
+    ],
+)
+def test_a_program_that_does_not_parse_is_named_with_its_place(name, line, column):
+    lines_of(name)
+    with pytest.raises(NotationError) as caught:
+        language_named(name).read(line, "a.txt", 7)
+    assert (caught.value.path, caught.value.line) == ("a.txt", 7)
+    assert abs(caught.value.column - column) <= 2
+    assert "skip-pair" in str(caught.value)
+
+
+def test_trees_that_are_no_programs_are_written_and_refused():
+    for name in ("sql", "python"):
+        language = language_named(name)
+        for tree in (
+            Tree("Select", [Tree('Identifier "x')]),
+            Tree("<unk>"),
+            Tree("Nothing a b", [Tree("x"), Tree("y")]),
+        ):
+            assert language.write(tree)
+            assert not language.accepts(tree)
+    unknown = language_named("sql").read("SELECT a FROM t").map_leaves(['Identifier "<unk>', 'Identifier "t'])
+    assert not language_named("sql").accepts(unknown)
+
+
+def test_a_deep_program_is_refused_with_a_message():
+    with pytest.raises(NotationError, match="too deeply|not Python"):
+        Python().read("(" * 5000 + "x" + ")" * 5000)
+
+
+def test_languages_are_notations_with_dialects():
+    assert notation_named("sql:postgres").read("SELECT a::INT FROM t") == notation_named("sql:postgres").read(
+        "SELECT CAST(a AS INT) FROM t"
+    )
+    assert notation_named("python").identity()["version"] == ".".join(map(str, sys.version_info[:2]))
+    assert language_named("sql").identity()["library"] == "sqlglot"
+    with pytest.raises(NotationError, match="nolanguage"):
+        notation_named("nolanguage")
+    with pytest.raises(NotationError, match="nodialect"):
+        language_named("sql:nodialect")
+
+
+def test_any_module_with_a_grammar_is_a_language():
+    lines_of("java")
+    language = language_named("tree-sitter:tree_sitter_python")
+    tree = language.read("if x : pass")
+    assert language.read(language.write(tree)) == tree
+    with pytest.raises(MissingLibraryError, match="tree_sitter_nothing"):
+        language_named("tree-sitter:tree_sitter_nothing")
+
+
+def test_a_language_of_ones_own_is_a_notation():
+    class Upper(Python):
+        name = "upper"
+
+    register_language("upper", Upper)
+    assert "upper" in registered_languages()
+    assert notation_named("upper").read("x").label.startswith("Module")
