@@ -6,6 +6,7 @@ import ast
 import functools
 import platform
 import re
+import warnings
 from typing import Any
 
 from tree_fairseq.errors import EmptySymbolTreeError
@@ -50,7 +51,7 @@ class Python(Language):
         if not program:
             raise EmptySymbolTreeError("there is no program on the line", hint="Remove it, and its parallel line.")
         try:
-            return _tree(ast.parse(program))
+            return _tree(_parsed(program))
         except SyntaxError as error:
             opener = _opener(program)
             if opener is not None:
@@ -65,6 +66,12 @@ class Python(Language):
         if tree.label.partition(" ")[0] == OPENER:
             return _opener_text(tree)
         return ast.unparse(tree.fold(_ast))
+
+
+def _parsed(program: str) -> ast.Module:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)  # such as that of an invalid escape in a string
+        return ast.parse(program)
 
 
 @functools.cache
@@ -184,7 +191,7 @@ def _opener(program: str) -> Tree | None:
         if not re.match(pattern, program):
             continue
         try:
-            statement = ast.parse(before + program + after).body[0]
+            statement = _parsed(before + program + after).body[0]
         except SyntaxError:
             return None
         word = re.match(r"\w*|@", program)[0] or "@"
