@@ -81,14 +81,14 @@ class Spelling:
 
     def _cut(self, text: str) -> Iterator[str]:
         for word in _CUTS.findall(text):
-            if _LETTERS.fullmatch(word):
+            if _LETTERS.fullmatch(word) and len(self.merges.splitlines()) > 1:
                 yield from (piece.removesuffix("@@") for piece in self._encoder.segment_tokens([word]))
             else:
-                yield word
+                yield from word if _LETTERS.fullmatch(word) else [word]
 
     @cached_property
     def _encoder(self):
-        library = import_library("subword_nmt.apply_bpe", "subwords", "--leaf-merges")
+        library = import_library("subword_nmt.apply_bpe", "code", "--leaf-merges")
         return library.BPE(io.StringIO(self.merges), vocab=self._vocabulary)
 
     def spell(self, tree: Tree) -> Tree:
@@ -160,7 +160,9 @@ class SpelledNotation(Notation):
 
 
 def _learned_merges(counts: Mapping[str, int], merges: int) -> str:
-    library = import_library("subword_nmt.learn_bpe", "subwords", "--leaf-merges")
+    if not counts:
+        return "#version: 0.2\n"
+    library = import_library("subword_nmt.learn_bpe", "code", "--leaf-merges")
     words = io.StringIO("".join(f"{word} {count}\n" for word, count in sorted(counts.items())))
     model = io.StringIO()
     with contextlib.redirect_stderr(io.StringIO()):
