@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# Questions to SQL: the sets of Finegan-Dollak et al. (ACL 2018), by new queries or by new questions
+#
+# examples/text2sql/run.sh --data DIR --out DIR [options] [-- flags of fairseq-train]
+#
+#   --data DIR         geography.json, atis.json, advising.json or another set of the same form
+#   --out DIR          everything that is written; result.json has the scores
+#   --set NAME         geography; the name of the file without .json
+#   --split S          query: no test query is in training; question: questions are new, queries often are not
+#   --arch A           tree_positional_transformer_tiny, or transformer_tiny: a stock model
+#   --target T         tree, or text: a stock model writes SQL as words and subwords
+#   --grammar G        language: every output parses; none: every output is a tree
+#   --seed N           of training: 1
+#   --beam N           beams of the search: 5
+#   --workers N        processes of fairseq-preprocess: all cores
+#   --toy              made-up data and tiny sizes, in OUT/toy
+#   --dry-run          print the commands, run none
+: "${SET:=geography}" "${SPLIT:=query}" "${ARCH:=tree_positional_transformer_tiny}" "${TARGET:=tree}" "${GRAMMAR:=language}"
+: "${SEED:=1}" "${BEAM:=5}"
+. "$(dirname "$0")/../lib/recipe.sh"; recipe "$@"
+
+case "$TARGET" in
+    tree) TASK=structural_translation SIDE=(--target-modality tree --target-notation sql) SEARCH=(--grammar "$GRAMMAR") ;;
+    text) TASK=translation SIDE=() SEARCH=() ;;
+    *) die "--target $TARGET: give tree or text" ;;
+esac
+case "$ARCH" in
+    tree_positional*) MODEL=(--tree-decay-init uniform --query-position) ;; # the decoder knows the place of the next symbol
+    transformer*) MODEL=() ;;
+    *) die "--arch $ARCH: --help lists the architectures" ;;
+esac
+
+TEXT=$OUT/text$(named SET SPLIT)
+BIN=$OUT/data-bin$(named SET SPLIT TARGET)
+RUN=$OUT/runs/$ARCH$(named SET SPLIT TARGET)-seed$SEED$FLAGS_NAME
+OUTPUT=$RUN$(named GRAMMAR BEAM)
+
+fill_data text2sql
+step "$TEXT" python -m preprocess.text2sql "$SET" --data "$DATA" --output "$TEXT" --split "$SPLIT"
+
+# Words of questions that occur once are unknown. Names in queries that training has fewer than five times are spelled.
+step "$BIN" fairseq-preprocess --user-dir "$ROOT/tree_fairseq" -s en -t sql \
+    --trainpref "$TEXT/train" --validpref "$TEXT/valid" --testpref "$TEXT/test" --destdir "$BIN" "${SIDE[@]}" \
+    --thresholdsrc "$((TOY ? 0 : 2))" --workers "$WORKERS"
+
+step "$RUN/checkpoints/checkpoint_last.pt" fairseq-train "$BIN" --user-dir "$ROOT/tree_fairseq" --task "$TASK" -s en -t sql \
+    --arch "$ARCH" "${MODEL[@]}" --share-decoder-input-output-embed --dropout 0.3 \
+    --encoder-layers 2 --encoder-embed-dim 128 --encoder-ffn-embed-dim 512 --encoder-attention-heads 4 \
+    --decoder-layers 2 --decoder-embed-dim 128 --decoder-ffn-embed-dim 512 --decoder-attention-heads 4 \
+    --optimizer adam --adam-betas '(0.9, 0.98)' --clip-norm 10 --lr 1e-3 --lr-scheduler inverse_sqrt --warmup-updates 300 \
+    --criterion label_smoothed_cross_entropy --label-smoothing 0.1 \
+    --batch-size "$((32 / GPUS))" --required-batch-size-multiple 1 --max-epoch 100 --seed "$SEED" \
+    --save-interval 10 --validate-interval 10 --keep-last-epochs 5 --save-dir "$RUN/checkpoints" \
+    --no-progress-bar --log-interval 100 --log-file "$RUN/train.log" "${TOY_FLAGS[@]}" "${TRAIN_FLAGS[@]}"
+step "$RUN/checkpoints/average.pt" tree-fairseq average --inputs "$RUN/checkpoints" --last-epochs "$((TOY ? 2 : 5))" \
+    --output "$RUN/checkpoints/average.pt"
+
+step "$OUTPUT/generate-test.txt" fairseq-generate "$BIN" --user-dir "$ROOT/tree_fairseq" --task "$TASK" -s en -t sql \
+    --path "$RUN/checkpoints/average.pt" --gen-subset test --beam "$BEAM" --max-len-a 0 --max-len-b 250 \
+    --batch-size 32 --required-batch-size-multiple 1 --results-path "$OUTPUT" "${SEARCH[@]}"
+step "$OUTPUT/score.json" tree-fairseq score sql --run "$OUTPUT" --references "$TEXT" --target-lang sql \
+    --checkpoint "$RUN/checkpoints/average.pt" --describe recipe=text2sql set="$SET" split="$SPLIT" arch="$ARCH" \
+    target="$TARGET" seed="$SEED" --result "$OUT/result.json"
