@@ -41,11 +41,17 @@ def stored(destination, split):
 
 def test_programs_come_back_from_the_folder(tmp_path):
     write(tmp_path / "text", "train", QUERIES)
-    write(tmp_path / "text", "test", ["SELECT newName FROM veryNew_Table1 WHERE c IN (SELECT myId FROM other)", *QUERIES[:2]])
+    write(
+        tmp_path / "text",
+        "test",
+        ["SELECT newName FROM veryNew_Table1 WHERE c IN (SELECT myId FROM other)", *QUERIES[:2]],
+    )
     log = preprocess(tmp_path / "text", tmp_path / "bin")
     assert stored(tmp_path / "bin", "train") == QUERIES
     # Names that training does not have are spelled with its symbols, which have all characters of ASCII.
-    assert stored(tmp_path / "bin", "test")[0] == "SELECT newName FROM veryNew_Table1 WHERE c IN (SELECT myId FROM other)"
+    assert (
+        stored(tmp_path / "bin", "test")[0] == "SELECT newName FROM veryNew_Table1 WHERE c IN (SELECT myId FROM other)"
+    )
     assert "test.sql: a model can produce 100.0 % of the trees" in log
     record = Manifest.load(tmp_path / "bin").symbols["sql"]
     assert record.identity["library"] == "sqlglot"

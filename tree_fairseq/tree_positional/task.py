@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Callable, Optional
 
 from fairseq import utils
 from fairseq.tasks import register_task
@@ -12,6 +13,7 @@ from tree_fairseq.errors import DataFolderError, MissingTreesError, SymbolTreeEr
 from tree_fairseq.nn.modalities import CONSTITUENCY, SEQUENCE, SYMBOLS
 from tree_fairseq.source_code.asdl import AsdlGrammar
 from tree_fairseq.source_code.field_types import FieldTypes
+from tree_fairseq.source_code.schema import Schema
 from tree_fairseq.support.options import option
 from tree_fairseq.tasks.translation import TranslationWithTreesConfig, TranslationWithTreesTask
 from tree_fairseq.tasks.tree_task import ValidationAccuracyConfig, ValidationAccuracyTask
@@ -29,6 +31,11 @@ class StructuralTranslationConfig(ValidationAccuracyConfig, TranslationWithTrees
         "what the search allows. data: a symbol only under parents and branches that the training data has; language: "
         "what the fields of the programming language hold, and only outputs that its parser reads; or a file with a "
         "grammar in ASDL",
+    )
+    schema: Optional[str] = option(
+        None,
+        "with --grammar language and SQL: only queries that run on this schema, an SQLite file or a file of CREATE "
+        "TABLE statements",
     )
 
 
@@ -61,7 +68,7 @@ class StructuralTranslationTask(ValidationAccuracyTask, TranslationWithTreesTask
                 **(extra_gen_cls_kwargs or {}),
                 "symbols": self.target_side.symbols,
                 "grammar": self._grammar(),
-                "is_valid": self._is_program if self.cfg.grammar == "language" else None,
+                "is_valid": self._validity(),
                 "print_alignment": getattr(args, "print_alignment", None),
             }
         return super().build_generator(models, args, seq_gen_cls, extra_gen_cls_kwargs, **kwargs)
@@ -89,13 +96,23 @@ class StructuralTranslationTask(ValidationAccuracyTask, TranslationWithTreesTask
             )
         return FieldTable.of(grammar, self.target_dictionary.symbols, self.target_side.symbols)
 
-    def _is_program(self, tokens: Tensor) -> bool:
-        """Whether the language's own parser reads the tree of a hypothesis."""
+    def _validity(self) -> Optional[Callable[[Tensor], bool]]:
+        """Returns whether the language's own parser reads a hypothesis, as a function; None without a language."""
+        if self.cfg.grammar != "language":
+            if self.cfg.schema is not None:
+                raise DataFolderError("--schema goes with --grammar language")
+            return None
         language = notation_named(self.target_side.record.notation)
-        try:
-            return language.accepts(self.target_dictionary.tree(tokens))
-        except SymbolTreeError:
-            return False
+        schema = None if self.cfg.schema is None else Schema.load(self.cfg.schema)
+
+        def is_valid(tokens: Tensor) -> bool:
+            try:
+                tree = self.target_dictionary.tree(tokens)
+            except SymbolTreeError:
+                return False
+            return language.accepts(tree) and (schema is None or schema.runs(language.write(tree)))
+
+        return is_valid
 
     def count_accurate(self, sample: dict, hypotheses: list[list[dict]]) -> int:
         """Counts the targets of a batch that the best hypothesis matches symbol by symbol."""

@@ -1,0 +1,69 @@
+"""Schemas of databases: which tables and columns there are, and whether a query runs on them.
+
+A schema is an SQLite database without rows. SQLite itself says whether a query runs: whether all names are bound in
+their scope, and functions have their arguments.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+
+from tree_fairseq.errors import NotationError
+
+_MAGIC = b"SQLite format 3\0"  # how the files of databases begin
+
+
+class Schema:
+    """The tables of a database, by name, with their columns.
+
+    Args:
+        statements: CREATE TABLE statements and the like
+    """
+
+    def __init__(self, statements: str):
+        self._database = sqlite3.connect(":memory:", check_same_thread=False)
+        self._database.executescript(statements)
+        names = self._database.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
+        self.tables = {name: self._columns(name) for (name,) in names.fetchall()}
+
+    def _columns(self, table: str) -> list[str]:
+        return [row[0] for row in self._database.execute("SELECT name FROM pragma_table_info(?)", (table,))]
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> Schema:
+        """Reads an SQLite file, or a text of CREATE TABLE statements.
+
+        Raises:
+            NotationError: the file is neither, or has no tables
+        """
+        path = Path(path)
+        try:
+            with open(path, "rb") as file:
+                is_database = file.read(len(_MAGIC)) == _MAGIC
+            schema = cls(_statements(path) if is_database else path.read_text(encoding="utf-8"))
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            hint = "Give an SQLite file, or CREATE TABLE statements as SQLite reads them."
+            raise NotationError(f"not a schema: {error}", path, hint=hint) from None
+        if not schema.tables:
+            raise NotationError("the schema has no tables", path)
+        return schema
+
+    def runs(self, query: str) -> bool:
+        """Whether SQLite can run a query on these tables."""
+        try:
+            self._database.execute(f"EXPLAIN {query}").close()
+        except (sqlite3.Error, sqlite3.Warning, ValueError):
+            return False
+        return True
+
+
+def _statements(path: Path) -> str:
+    """The statements that make the tables of a database; its rows are not read."""
+    # The path is quoted, because a question mark would begin the options.
+    with sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True) as database:
+        rows = database.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%'")
+        statements = ";\n".join(sql for (sql,) in rows)
+    database.close()
+    return statements
