@@ -16,9 +16,14 @@ SCORERS = {
         "scoring.predictions:ClassSet.main",
         "accuracy, macro F1 and confusion matrix, by group and length",
     ),
+    "code": (
+        "scoring.program_runs:CodeSet.main",
+        "programs: exact match as trees, BLEU, CodeBLEU, F1 of trees, share that parses",
+    ),
     "rouge": ("scoring.text_runs:SummarySet.main", "ROUGE-1, -2 and -L of summaries"),
     "regression": ("scoring.predictions:NumberSet.main", "correlations of predicted numbers"),
     "seeds": ("scoring.seeds:main", "files of several seeds of two systems: means, and tests of the means"),
+    "sql": ("scoring.program_runs:SqlSet.main", "SQL: exact match as trees, and execution accuracy on a SQLite file"),
     "structural": (
         "scoring.tree_runs:TreeSet.main",
         "accuracy and validity of generated trees: programs, logical forms",

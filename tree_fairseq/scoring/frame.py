@@ -125,7 +125,8 @@ def depth_of(forest: Forest) -> int:
 # The printed tables leave these metrics out for parts of the test set; the JSON files have all of them.
 _ONLY_IN_TOTAL = frozenset(
     "valid_trees validity steps mean_squared_error bracket_recall bracket_precision average_crossing no_crossing "
-    "two_or_less_crossing tagging_accuracy".split()
+    "two_or_less_crossing tagging_accuracy exact_text ngram_match weighted_ngram_match ast_match "
+    "data_flow_match".split()
 )
 
 

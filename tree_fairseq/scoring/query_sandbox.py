@@ -2,10 +2,12 @@
 
     python -I query_sandbox.py DATABASE SECONDS MEGABYTES ROWS
 
-The database is copied into memory and its file closed; then the first line is written, ``{}`` or an ``error``. Each line
-of the input is a query as a JSON string. For each, a JSON object is written with the number of ``rows`` and two digests
-of them, ``ordered`` and ``unordered``, or with an ``error``. Queries can read the copy, and nothing else: SQLite asks
-:func:`authorize` before each action. The operating system bounds memory and processor time, and lets no file be written.
+The database is copied into memory and its file closed; then the first line is written, ``{}`` or an ``error``. Each
+line of the input is a query as a JSON string. For each, a JSON object is written with the number of ``rows`` and two
+digests of them, ``ordered`` and ``unordered``, or with an ``error``.
+
+Queries can read the copy, and nothing else: SQLite asks :func:`authorize` before each action. The operating system
+bounds memory and processor time, and lets no file be written.
 """
 
 from __future__ import annotations

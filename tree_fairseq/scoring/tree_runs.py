@@ -12,7 +12,7 @@ steps, if the output has ``I-`` lines. ``partial`` counts outputs that reached a
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +24,7 @@ from tree_fairseq.scoring.runs import RunSet, add_references, generated
 from tree_fairseq.scoring.significance import Resampling
 from tree_fairseq.tree_insertion import PARTIAL
 from tree_fairseq.tree_insertion import folder as _insertion_folder  # noqa: F401  (registers its section of tree.json)
-from tree_fairseq.trees.notations import NOTATIONS, notation_named
+from tree_fairseq.trees.notations import notation_named, notation_names
 from tree_fairseq.trees.notations.notation import Notation, Piece
 from tree_fairseq.trees.symbols import SymbolEncoding, exact_matches, unordered_labels
 from tree_fairseq.trees.tree import Tree
@@ -71,18 +71,46 @@ class Target(NamedTuple):
                 raise MissingTreesError(f"{args.data} holds no symbol trees of {language}: give --notation")
             notation = notation or record.notation
             encoding = symbols.encoding if args.symbols else None
-        unordered = unordered_labels(notation) if args.unordered is None else tuple(args.unordered)
-        return cls(language, notation, encoding, unordered)
+        given = getattr(args, "unordered", None)
+        return cls(language, notation, encoding, unordered_labels(notation) if given is None else tuple(given))
 
     @property
     def reader(self) -> Notation:
         """Reads references, and outputs that are text."""
         return Lines() if self.notation == LINES else notation_named(self.notation)
 
+    def of_outputs(self, outputs: Iterable[str]) -> Target:
+        """The target of a run with these outputs: they are text if most of their tokens have no arity.
+
+        A stock model writes symbols under fairseq's task, and text under the structural search.
+        """
+        if self.encoding is None:
+            return self
+        are_symbols = [self._is_symbol(token) for output in outputs for token in output.split()]
+        return self if 2 * sum(are_symbols) > len(are_symbols) else self._replace(encoding=None)
+
+    def _is_symbol(self, token: str) -> bool:
+        assert self.encoding is not None
+        try:
+            self.encoding.split(token)
+        except SymbolTreeError:
+            return False
+        return True
+
+    def text(self, output: str) -> str | None:
+        """Writes an output as references are written; returns None if its symbols are not one complete tree."""
+        if self.encoding is None:
+            return output
+        try:
+            return self.reader.write(self.encoding.decode(output.split()))
+        except SymbolTreeError:
+            return None
+
     def tree(self, output: str) -> Tree | None:
         """Reads an output; returns None if it is not one complete tree."""
+        text = self.text(output)
         try:
-            return self.reader.read(output) if self.encoding is None else self.encoding.decode(output.split())
+            return None if text is None else self.reader.read(text)
         except SymbolTreeError:
             return None
 
@@ -125,6 +153,21 @@ class TreeOutcomes(OutcomeMeasure):
         return rows
 
 
+def add_target(parser: ArgumentParser) -> None:
+    """Adds the options that :meth:`Target.of` reads, and the bounds of parts of the test set."""
+    add_references(parser)
+    add = parser.add_argument
+    add("--data", type=Path, help="data folder of the run: gives language, notation and encoding")
+    add("--target-lang", help="suffix of the reference files (default: that of the data folder)")
+    names = ", ".join([*notation_names(), LINES])
+    notation = f"how trees are written (default: as in the data folder): {names}, which is text that is not a tree"
+    add("--notation", metavar="NAME", help=notation)
+    symbols = "outputs may be symbols with arities, as stock tasks print them; other outputs are read as text"
+    add("--symbols", action="store_true", help=symbols)
+    add("--length-bounds", type=int, nargs="*", default=[10, 20, 30, 40, 50], help="in nodes of the reference")
+    add("--depth-bounds", type=int, nargs="*", default=[2, 4, 6, 8, 10], help="in edges from the root")
+
+
 class TreeSet(RunSet):
     """Scores generated trees: exact match, exact match with unordered children, validity."""
 
@@ -141,21 +184,14 @@ class TreeSet(RunSet):
 
     @staticmethod
     def add_arguments(parser: ArgumentParser) -> None:
-        add_references(parser)
-        add = parser.add_argument
-        add("--data", type=Path, help="data folder of the run: gives language, notation and encoding")
-        add("--target-lang", help="suffix of the reference files (default: that of the data folder)")
-        notations = "how trees are written (default: as in the data folder); lines: text that is not a tree"
-        add("--notation", choices=[*sorted(NOTATIONS), LINES], help=notations)
-        add("--symbols", action="store_true", help="outputs are symbols with arities, as stock tasks print them")
+        add_target(parser)
         unordered = "labels whose children have no order (default: and, or; in Prolog also , and ;)"
-        add("--unordered", nargs="*", metavar="LABEL", help=unordered)
-        add("--length-bounds", type=int, nargs="*", default=[10, 20, 30, 40, 50], help="in nodes of the reference")
-        add("--depth-bounds", type=int, nargs="*", default=[2, 4, 6, 8, 10], help="in edges from the root")
+        parser.add_argument("--unordered", nargs="*", metavar="LABEL", help=unordered)
 
     def measures(self, system: Path) -> dict[str, Measure]:
-        target, indices = self.target, range(self.count)
+        indices = range(self.count)
         outputs = read_complete(generated(system, self.subset), self.count)
+        target = self.target.of_outputs(outputs.best.values())
         self.partial = sum(PARTIAL in marks for marks in outputs.unfinished.values())
         texts = [None if outputs.is_invalid(index) else outputs.best.get(index) for index in indices]
         trees = [None if text is None else target.tree(text) for text in texts]
