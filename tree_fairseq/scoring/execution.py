@@ -117,7 +117,13 @@ def filled(query: str, values: Mapping[str, str]) -> str:
     if not values:
         return query
     names = "|".join(map(re.escape, sorted(values, key=len, reverse=True)))
-    return re.sub(rf"\b(?:{names})\b", lambda found: values[found[0]].replace('"', '""'), query)
+
+    def value(found: re.Match) -> str:
+        quote = query[found.start() - 1]
+        text = values[found[0]]
+        return text.replace(quote, 2 * quote) if quote in "'\"" else text
+
+    return re.sub(rf"\b(?:{names})\b", value, query)
 
 
 def read_values(path: Path, count: int) -> list[dict[str, str]]:
@@ -141,14 +147,18 @@ def read_values(path: Path, count: int) -> list[dict[str, str]]:
 class Execution:
     """The references of a test set on a database.
 
+    A name that stands for a value, such as ``city_name0``, is replaced before a query runs: the file beside the
+    references that ends in ``.variables`` has a JSON object of names and values for each line.
+
     Args:
         database: the file
         references: the right queries
-        values: of each question, what its names stand for
+        path: their file
     """
 
-    def __init__(self, database: Path, references: Sequence[str], values: Sequence[Mapping[str, str]]):
-        self._database, self._values, self._references = Database(database), values, references
+    def __init__(self, database: Path, references: Sequence[str], path: Path):
+        self._database, self._references = Database(database), references
+        self._values = read_values(path.with_suffix(".variables"), len(references))
         self.answers = self._run(references)
         self.failed = [number for number, answer in enumerate(self.answers) if answer.error]
         self.empty = sum(not answer.rows and not answer.error for answer in self.answers)

@@ -19,9 +19,11 @@ from typing import Any
 
 from tree_fairseq.errors import LabelColumnError, ScoringError, SymbolTreeError, TreeFairseqError, TreeFormatError
 from tree_fairseq.scoring import evalb
+from tree_fairseq.scoring.execution import Execution
 from tree_fairseq.scoring.frame import TestSet, depth_of, score, tables
 from tree_fairseq.scoring.measures import (
     TEXT_METRICS,
+    JoinedMeasure,
     MeanMeasure,
     Measure,
     TextMeasure,
@@ -31,11 +33,12 @@ from tree_fairseq.scoring.measures import (
 )
 from tree_fairseq.scoring.outputs import detokenize, read_output_texts, read_reference_lines, read_references, read_text
 from tree_fairseq.scoring.predictions import ClassMeasure, NumberMeasure, read_class, read_number
+from tree_fairseq.scoring.programs import Programs
 from tree_fairseq.scoring.significance import BOOTSTRAP, RANDOMIZATION, SAMPLES, Resampling
 from tree_fairseq.support.files import write_json
 from tree_fairseq.support.logs import failed, log_to_standard_error
 from tree_fairseq.trees.bracket import read_forest
-from tree_fairseq.trees.notations import NOTATIONS, notation_named
+from tree_fairseq.trees.notations import notation_named, notation_names
 from tree_fairseq.trees.symbols import exact_matches, unordered_labels
 from tree_fairseq.trees.tree import Forest, Tree, forest_leaves
 
@@ -50,6 +53,8 @@ METRICS = {
     "brackets": "F1, recall and precision of labelled brackets, by the rules of EVALB",
     "classes": "accuracy, macro F1 and Matthews' correlation; references are lines, or *.tsv or *.trees of a corpus",
     "numbers": "Pearson's and Spearman's correlation of numbers, and the mean squared error",
+    "code": "programs in the --notation: exact match as trees, share that parses, BLEU, CodeBLEU, F1 of trees",
+    "execution": "share of SQL that returns from --database what the reference returns, and share that runs",
     "rouge": "ROUGE-1, -2 and -L on the given tokens, by rouge-score",
 }
 
@@ -98,10 +103,11 @@ def metrics_parser(prog: str, description: str | None, epilog: str = "") -> Argu
     add("--tokenize", metavar="NAME", help="sacreBLEU's tokeniser for bleu: 13a, none, char, zh, ... (default: 13a)")
     add("--detokenize", metavar="LANG", help="turn Moses tokens of this language into text first (bleu, chrf, ter)")
     add = parser.add_argument_group("trees").add_argument
-    notation = "how trees are written, for the metric tree (default: %(default)s)"
-    add("--notation", choices=sorted(NOTATIONS), default="bracket", help=notation)
+    notation = f"how trees are written, for tree and code (default: %(default)s): {', '.join(notation_names())}"
+    add("--notation", metavar="NAME", default="bracket", help=notation)
     unordered = "labels whose children have no order (default: and, or; in Prolog also , and ;)"
     add("--unordered", nargs="*", metavar="LABEL", help=unordered)
+    add("--database", type=Path, metavar="FILE", help="SQLite file on which queries run, for execution")
     return parser
 
 
@@ -135,6 +141,18 @@ class FileSet(TestSet):
         """References as bracketed parses."""
         return _read_forests(self.args.references[0])
 
+    @cached_property
+    def programs(self) -> Programs:
+        """References as programs in ``--notation``."""
+        return Programs(self.references[0], notation_named(self.args.notation))
+
+    @cached_property
+    def execution(self) -> Execution:
+        """References as queries on ``--database``."""
+        if self.args.database is None:
+            raise ScoringError("--database is missing: the metric execution runs queries on a SQLite file")
+        return Execution(self.args.database, self.references[0], self.args.references[0])
+
     def _plain(self, lines: list[str]) -> list[str]:
         return lines if self.args.detokenize is None else detokenize(lines, self.args.detokenize)
 
@@ -142,7 +160,7 @@ class FileSet(TestSet):
         lines, invalid = read_output_texts(system, self.count)
         trees = ["" if number in invalid else line for number, line in enumerate(lines)]
         names = self.args.metrics
-        return {name: self._measure(name, trees if name in ("tree", "brackets") else lines) for name in names}
+        return {name: self._measure(name, trees if name in ("tree", "brackets", "code") else lines) for name in names}
 
     def _measure(self, name: str, lines: list[str]) -> Measure:
         args = self.args
@@ -160,6 +178,12 @@ class FileSet(TestSet):
             return evalb.BracketMeasure(self.forests, [_read_or_none(read_forest, line) for line in lines])
         if name == "classes":
             return ClassMeasure(read_references(args.references, _read_class), lines)
+        if name == "code":
+            trees = [self.programs.parse(line) for line in lines]
+            outcomes = MeanMeasure(self.programs.outcomes(lines, trees))
+            return JoinedMeasure([outcomes, *self.programs.measures(lines, trees).values()])
+        if name == "execution":
+            return MeanMeasure(self.execution.outcomes(lines))
         if name == "rouge":
             return rouge(self.references[0], lines)
         return NumberMeasure(read_references(args.references, read_number), lines)

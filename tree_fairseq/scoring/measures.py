@@ -119,6 +119,26 @@ class MeanMeasure(AdditiveMeasure):
         return {name: 100 * sums[..., number] / sums[..., -1] for number, name in enumerate(self._names)}
 
 
+class JoinedMeasure(AdditiveMeasure):
+    """Several measures as one."""
+
+    def __init__(self, measures: Sequence[AdditiveMeasure]):
+        self._measures = measures
+        self.signatures = {name: text for measure in measures for name, text in measure.signatures.items()}
+
+    @cached_property
+    def counts(self) -> np.ndarray:
+        return np.hstack([measure.counts for measure in self._measures])
+
+    def statistic(self, sums: np.ndarray) -> dict[str, np.ndarray]:
+        found, first = {}, 0
+        for measure in self._measures:
+            last = first + measure.counts.shape[1]
+            found |= measure.statistic(sums[..., first:last])
+            first = last
+        return found
+
+
 def exact_match(references: Sequence[Sequence[str]], hypotheses: Sequence[str]) -> MeanMeasure:
     """``exact_match``: the hypothesis has the tokens of one of the references of its sentence."""
     rows = zip_equal(hypotheses, *references)
