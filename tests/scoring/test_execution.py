@@ -173,8 +173,8 @@ def test_an_order_of_subqueries_and_windows_is_none_of_the_query(query, expected
 
 def test_values_are_put_in_the_places_of_names(path):
     values = {"name0": "x", "name01": "it's", "name1": 'a"b'}
-    query = "SELECT 'name01', \"name0\", \"name1\", name10, name0"
-    assert filled(query, values) == "SELECT 'it''s', \"x\", \"a\"\"b\", name10, x"
+    query = 'SELECT \'name01\', "name0", "name1", name10, name0'
+    assert filled(query, values) == 'SELECT \'it\'\'s\', "x", "a""b", name10, x'
     references = ["SELECT a FROM t WHERE b = 'name0'"] * 2
     write_lines(path.parent / "filled" / "test.variables", ['{"name0": "name 1"}', "{}"])
     found = Execution(path, references, path.parent / "filled" / "test.sql")

@@ -83,23 +83,25 @@ States = dict[str, list[int]]
 
 
 def data_flow(root: Any, language: str) -> list[Edge]:
-    """The edges of a program that tree-sitter parsed; names are numbered by their first use in an edge.
+    """The edges of a program as they are compared: names are numbered in the order in which edges have them."""
+    numbers: dict[str, str] = {}
+    edges = []
+    for name, relation, sources in named_edges(root, language):
+        for each in (*sources, name):
+            numbers.setdefault(each, f"var_{len(numbers)}")
+        edges.append((numbers[name], relation, tuple(numbers[each] for each in sources)))
+    return edges
 
-    A program that is nested too deeply has none.
-    """
+
+def named_edges(root: Any, language: str) -> list[Edge]:
+    """The edges of a program that tree-sitter parsed; one that is nested too deeply has none."""
     walk = _Walk(SYNTAX[language])
     walk.read_tokens(root)
     try:
         walk.run(root, {})
     except RecursionError:
         return []
-    numbers: dict[str, str] = {}
-    edges = []
-    for name, relation, sources in walk.merged():
-        for each in (*sources, name):
-            numbers.setdefault(each, f"var_{len(numbers)}")
-        edges.append((numbers[name], relation, tuple(numbers[each] for each in sources)))
-    return edges
+    return walk.merged()
 
 
 class _Found(NamedTuple):
@@ -124,7 +126,7 @@ class _Walk:
         for place, token in enumerate(_tokens(root)):
             self.tokens[token.byte_range] = place, token.text.decode("utf-8", "replace")
 
-    def merged(self) -> list[tuple[str, str, tuple[str, ...]]]:
+    def merged(self) -> list[Edge]:
         """The edges by place, one for each place, without names that no value depends on."""
         used = {place for edge in self.found for place in edge.places}
         used |= {edge.place for edge in self.found if edge.places}
