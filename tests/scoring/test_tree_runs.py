@@ -95,6 +95,24 @@ def test_symbols_of_a_stock_model(workspace, traversal, binarization):
     assert metrics(workspace)["accuracy_unordered"] == 75
 
 
+def test_a_stock_model_under_the_structural_search_writes_text(workspace):
+    """What a run wrote decides, not its task: with --symbols, outputs that are text are read as text."""
+    encoding = SymbolEncoding()
+    data = data_folder(
+        workspace, symbols={"lf": SymbolSideRecord("target", "tree", "bracket", "dfs", "lcrs", encoding.mark, 2)}
+    )
+    for texts in (RIGHT_UNORDERED, [*RIGHT_UNORDERED[:3], "( f^2 y x )"]):
+        write_outputs(workspace / "runs" / "tree", texts)
+        assert judge(workspace, *data, notation=None) == 0
+        found = metrics(workspace)
+        assert judge(workspace, *data, "--symbols", notation=None) == 0
+        assert metrics(workspace) == found and found["validity"] == 1 and found["accuracy_unordered"] >= 75
+    # A broken sequence of symbols stays one.
+    write_outputs(workspace / "runs" / "tree", ["f^2 x^0", "<unk>", "x^0", None])
+    assert judge(workspace, *data, "--symbols", notation=None) == 0
+    assert metrics(workspace)["validity"] == 0.25
+
+
 def test_wrong_missing_and_invalid_outputs(workspace, caplog):
     write_outputs(workspace / "runs" / "tree", ["( f ( and x <unk> ) )", None, "( g ( h", ""])
     assert judge(workspace) == 0

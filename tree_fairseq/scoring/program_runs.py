@@ -133,11 +133,11 @@ class SqlSet(CodeSet):
         notes = super().notes(result)
         if self.execution is not None:
             notes += _nothing_is_right("run", self.execution.failed)
-            notes.append(f"{result['outputs_that_do_not_run']} outputs do not run")
+            notes.append(f"outputs that do not run: {result['outputs_that_do_not_run']}")
             if self.execution.empty:
-                notes.append(f"{self.execution.empty} references return no rows: any query without rows is right there")
+                notes.append(f"references without rows, where any query without rows is right: {self.execution.empty}")
         return notes
 
 
 def _nothing_is_right(action: str, failed: Sequence[int]) -> list[str]:
-    return [f"{len(failed)} references do not {action}, and no output is right there"] if failed else []
+    return [f"references that do not {action}, where no output is right: {len(failed)}"] if failed else []
