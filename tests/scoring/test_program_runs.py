@@ -11,7 +11,7 @@ from tests.scoring.runs import score, scores, write_lines, write_outputs
 from tree_fairseq.data_bin.manifest import FileRecord, Manifest
 from tree_fairseq.data_bin.records import SymbolSideRecord
 from tree_fairseq.scoring.__main__ import main
-from tree_fairseq.scoring.programs import TreeF1
+from tree_fairseq.scoring.program_measures import TreeF1
 from tree_fairseq.source_code.registry import language_named
 from tree_fairseq.trees.symbols import SymbolEncoding
 from tree_fairseq.trees.tree import Tree

@@ -191,7 +191,7 @@ class _Walk:
         return self._link(self._variables(name), self._variables(value), _COMES, self.run(value, states))
 
     def _assign(self, left: Any, right: Any, states: States) -> States:
-        if right is None:
+        if left is None or right is None:
             return states
         pairs = self._pairs(left, right)
         for _, value in pairs:

@@ -72,6 +72,7 @@ class Database:
             self._child = None
 
     def _ask(self, child: subprocess.Popen, query: str) -> Answer:
+        assert child.stdin is not None
         try:
             child.stdin.write(json.dumps(query) + "\n")
             child.stdin.flush()

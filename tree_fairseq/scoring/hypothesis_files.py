@@ -33,7 +33,7 @@ from tree_fairseq.scoring.measures import (
 )
 from tree_fairseq.scoring.outputs import detokenize, read_output_texts, read_reference_lines, read_references, read_text
 from tree_fairseq.scoring.predictions import ClassMeasure, NumberMeasure, read_class, read_number
-from tree_fairseq.scoring.programs import Programs
+from tree_fairseq.scoring.program_measures import Programs
 from tree_fairseq.scoring.significance import BOOTSTRAP, RANDOMIZATION, SAMPLES, Resampling
 from tree_fairseq.support.files import write_json
 from tree_fairseq.support.logs import failed, log_to_standard_error

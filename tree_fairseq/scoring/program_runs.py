@@ -20,7 +20,7 @@ from tree_fairseq.errors import ScoringError
 from tree_fairseq.scoring.execution import Execution
 from tree_fairseq.scoring.measures import Measure, OutcomeMeasure
 from tree_fairseq.scoring.outputs import read_complete, read_reference_lines
-from tree_fairseq.scoring.programs import Programs, TreeF1
+from tree_fairseq.scoring.program_measures import Programs, TreeF1
 from tree_fairseq.scoring.runs import RunSet, generated
 from tree_fairseq.scoring.tree_runs import Target, add_target
 from tree_fairseq.trees.text import read_lines

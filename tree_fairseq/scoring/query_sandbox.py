@@ -43,7 +43,7 @@ def authorize(action: int, first: str | None, second: str | None, *place: str | 
 
 
 def copy_in_memory(path: str) -> sqlite3.Connection:
-    """Copies a database into memory, and locks the copy. Raises sqlite3.Error if the file is not a database."""
+    """Copies a database into memory, where it can only be read. Raises sqlite3.Error if the file is not a database."""
     file = sqlite3.connect(f"{Path(path).resolve().as_uri()}?mode=ro&immutable=1", uri=True)
     copy = sqlite3.connect(":memory:")
     file.backup(copy)
@@ -51,12 +51,13 @@ def copy_in_memory(path: str) -> sqlite3.Connection:
     copy.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
     copy.execute("PRAGMA temp_store = MEMORY")
     copy.execute("PRAGMA query_only = ON")
-    copy.set_authorizer(authorize)
     return copy
 
 
-def limit_memory(megabytes: int) -> None:
+def limit_memory(database: sqlite3.Connection, megabytes: int) -> None:
     """Allows so much more memory than is in use now, and no file to be written."""
+    (size,) = database.execute("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size").fetchone()
+    database.execute(f"PRAGMA hard_heap_limit = {size + megabytes * 2**20}")
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     try:
@@ -113,7 +114,8 @@ def main(path: str, seconds: str, megabytes: str, most_rows: str) -> None:
         database = copy_in_memory(path)
     except sqlite3.Error as error:
         return say({"error": str(error)})
-    limit_memory(int(megabytes))
+    limit_memory(database, int(megabytes))
+    database.set_authorizer(authorize)
     say({})
     for line in sys.stdin:
         limit_time(database, int(seconds))
