@@ -6,6 +6,7 @@ import importlib.util
 import json
 import re
 import shlex
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def write(name, lines):
+    Path(name).parent.mkdir(parents=True, exist_ok=True)
     Path(name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
@@ -246,10 +248,15 @@ def test_commands_of_the_documentation_run(folder, capsys):
         "gold.txt": trees,
         "classes.txt": ["pos"],
         "test.tsv": ["good\tpos"],
+        **dict.fromkeys(("test.cs", "train.cs"), ["int f(){return 1;}"]),
+        **dict.fromkeys(("test.sql", "train.sql", "queries.txt"), ["SELECT 1"]),
+        **dict.fromkeys(("runs/stock/generate-test.txt", "runs/translated/generate-test.txt"), ["H-0\t-1\tint x;"]),
+        "runs/answered/generate-test.txt": ["H-0\t-1\tSELECT 2"],
         **{f"{name}-{seed}.txt": SENTENCES for name in ("tree", "stock") for seed in (1, 2, 3)},
     }.items():
         write(name, lines)
-    assert len(COMMANDS) == 6
+    sqlite3.connect("geo.sqlite").close()
+    assert len(COMMANDS) == 9
     for command in COMMANDS:
         assert command[:2] == ["tree-fairseq", "score"] and main(command[2:]) == 0
         assert "sentences" in capsys.readouterr().out

@@ -158,8 +158,8 @@ class Execution:
     """
 
     def __init__(self, database: Path, references: Sequence[str], path: Path):
-        self._database, self._references = Database(database), references
         self._values = read_values(path.with_suffix(".variables"), len(references))
+        self._database, self._references = Database(database), references
         self.answers = self._run(references)
         self.failed = [number for number, answer in enumerate(self.answers) if answer.error]
         self.empty = sum(not answer.rows and not answer.error for answer in self.answers)
