@@ -10,17 +10,19 @@
 #   --arch A           tree_positional_transformer_tiny, or transformer_tiny: a stock model
 #   --target T         tree, or text: a stock model writes SQL as words and subwords
 #   --grammar G        language: every output parses; none: every output is a tree
+#   --schema F         only queries that run on this SQLite file, or on CREATE TABLE statements
+#   --database F       an SQLite file: also scores what queries return
 #   --seed N           of training: 1
 #   --beam N           beams of the search: 5
 #   --workers N        processes of fairseq-preprocess: all cores
 #   --toy              made-up data and tiny sizes, in OUT/toy
 #   --dry-run          print the commands, run none
 : "${SET:=geography}" "${SPLIT:=query}" "${ARCH:=tree_positional_transformer_tiny}" "${TARGET:=tree}" "${GRAMMAR:=language}"
-: "${SEED:=1}" "${BEAM:=5}"
+: "${SEED:=1}" "${BEAM:=5}" "${SCHEMA:=}" "${DATABASE:=}"
 . "$(dirname "$0")/../lib/recipe.sh"; recipe "$@"
 
 case "$TARGET" in
-    tree) TASK=structural_translation SIDE=(--target-modality tree --target-notation sql) SEARCH=(--grammar "$GRAMMAR") ;;
+    tree) TASK=structural_translation SIDE=(--target-modality tree --target-notation sql) SEARCH=(--grammar "$GRAMMAR" ${SCHEMA:+--schema "$SCHEMA"}) ;;
     text) TASK=translation SIDE=() SEARCH=() ;;
     *) die "--target $TARGET: give tree or text" ;;
 esac
@@ -33,7 +35,7 @@ esac
 TEXT=$OUT/text$(named SET SPLIT)
 BIN=$OUT/data-bin$(named SET SPLIT TARGET)
 RUN=$OUT/runs/$ARCH$(named SET SPLIT TARGET)-seed$SEED$FLAGS_NAME
-OUTPUT=$RUN$(named GRAMMAR BEAM)
+OUTPUT=$RUN$(named GRAMMAR BEAM SCHEMA)
 
 fill_data text2sql
 step "$TEXT" python -m preprocess.text2sql "$SET" --data "$DATA" --output "$TEXT" --split "$SPLIT"
@@ -58,6 +60,7 @@ step "$RUN/checkpoints/average.pt" tree-fairseq average --inputs "$RUN/checkpoin
 step "$OUTPUT/generate-test.txt" fairseq-generate "$BIN" --user-dir "$ROOT/tree_fairseq" --task "$TASK" -s en -t sql \
     --path "$RUN/checkpoints/average.pt" --gen-subset test --beam "$BEAM" --max-len-a 0 --max-len-b 250 \
     --batch-size 32 --required-batch-size-multiple 1 --results-path "$OUTPUT" "${SEARCH[@]}"
-step "$OUTPUT/score.json" tree-fairseq score sql --run "$OUTPUT" --references "$TEXT" --target-lang sql \
+step "$OUTPUT/score.json" tree-fairseq score sql --run "$OUTPUT" --references "$TEXT" --target-lang sql --notation sql \
+    --training "$TEXT/train.sql" ${DATABASE:+--database "$DATABASE"} \
     --checkpoint "$RUN/checkpoints/average.pt" --describe recipe=text2sql set="$SET" split="$SPLIT" arch="$ARCH" \
     target="$TARGET" seed="$SEED" --result "$OUT/result.json"
