@@ -23,7 +23,7 @@
 
 case "$TARGET" in
     tree) TASK=structural_translation SIDE=(--target-modality tree --target-notation sql) SEARCH=(--grammar "$GRAMMAR" ${SCHEMA:+--schema "$SCHEMA"}) ;;
-    text) TASK=translation SIDE=() SEARCH=() ;;
+    text) TASK=translation SIDE=(--learn-subwords 500) SEARCH=(--remove-bpe) ;; # of both sides
     *) die "--target $TARGET: give tree or text" ;;
 esac
 case "$ARCH" in
