@@ -2,8 +2,8 @@
 
     python -m preprocess.text2sql geography --data DIR --output DIR --split query
 
-The reference is the first query of an entry. Names of variables stay in both texts; ``OUTPUT/{split}.variables`` has their
-values, a JSON object a line, which make the queries run. Sets that come in ten folds are tested on the last one.
+The reference is the first query of an entry. Names of variables stay in both texts; ``OUTPUT/{split}.variables`` has
+their values, a JSON object a line, which make the queries run. Sets that come in ten folds are tested on the last one.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ def main() -> int:
     parser.add_argument("name", help="of the set: geography, atis, advising, or another file NAME.json of --data")
     parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="folder of NAME.json")
     parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="folder for the splits")
-    parser.add_argument("--split", choices=("query", "question"), default="query", help="test queries are not in training")
+    parser.add_argument(
+        "--split", choices=("query", "question"), default="query", help="test queries are not in training"
+    )
     parser.add_argument("--limit", type=int, metavar="N", help="the first N pairs of every split")
     args = parser.parse_args()
     path = args.data / f"{args.name}.json"

@@ -303,6 +303,23 @@ def overnight(output: Path, train: int, test: int) -> None:
             write_lines(output / f"{domain}.paraphrases.{split}.examples", (_question(generator) for _ in range(size)))
 
 
+_CONDITIONS = (("in state_name0", "p.STATE = 'state_name0'"), ("larger than number0", "p.SIZE > number0"))
+
+
+def text2sql(output: Path, train: int, test: int) -> None:
+    """Writes ``geography.json``, an entry for each query with its question."""
+    entries, generator = [], random.Random(1)
+    for place in range(train + 2 * test):
+        table, (words, condition) = generator.choice(["CITY", "RIVER", "LAKE"]), generator.choice(_CONDITIONS)
+        asked, column = generator.choice([("what", "p.NAME"), ("how many", "COUNT(*)"), ("the largest", "MAX(p.SIZE)")])
+        split = "train" if place < train else "dev" if place < train + test else "test"
+        sentence = {"text": f"{asked} {table.lower()} is {words}", "question-split": split}
+        sentence["variables"] = {"state_name0": "utah", "number0": "7"}
+        query = f"SELECT {column} FROM {table} AS p WHERE {condition} ;"
+        entries.append({"sentences": [sentence], "sql": [query], "query-split": split})
+    write_lines(output / "geography.json", [json.dumps(entries)])
+
+
 LAYOUTS = {
     "active_logical": active_logical,
     "atis": atis,
@@ -312,4 +329,5 @@ LAYOUTS = {
     "ifttt": ifttt,
     "jobs": jobs,
     "overnight": overnight,
+    "text2sql": text2sql,
 }

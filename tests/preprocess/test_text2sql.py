@@ -1,0 +1,37 @@
+"""text2sql sets: which pair is in which split, and the values of variables beside it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from preprocess import text2sql
+from tests.preprocess.files import lines
+
+
+def entry(query: str, split: str, *questions: tuple[str, str]) -> dict:
+    sentences = [{"text": text, "question-split": kind, "variables": {"x0": text[-1]}} for text, kind in questions]
+    return {"sql": [query, "SELECT another"], "query-split": split, "sentences": sentences}
+
+
+@pytest.mark.parametrize(
+    ("kind", "train", "valid", "test"),
+    [("query", ["q a", "q b"], ["q c"], ["q d", "q e"]), ("question", ["q b", "q c"], ["q a"], ["q d"])],
+)
+def test_pairs_are_split_by_query_or_by_question(tmp_path, monkeypatch, kind, train, valid, test):
+    entries = [
+        entry("SELECT  1 ;", "train", ("q a", "8"), ("q  b", "train")),
+        entry("SELECT 2 ;", "dev", ("q c", "0")),
+        entry("SELECT 3 ;", "test", ("q d", "9"), ("q e", "exclude")),
+    ]
+    (tmp_path / "small.json").write_text(json.dumps(entries))
+    options = ["small", "--data", str(tmp_path), "--output", str(tmp_path / "text"), "--split", kind]
+    monkeypatch.setattr("sys.argv", ["text2sql", *options])
+    assert text2sql.main() == 0
+    queries = {"q a": "SELECT 1 ;", "q b": "SELECT 1 ;", "q c": "SELECT 2 ;", "q d": "SELECT 3 ;", "q e": "SELECT 3 ;"}
+    for split, questions in (("train", train), ("valid", valid), ("test", test)):
+        assert lines(tmp_path / "text" / f"{split}.en") == questions
+        assert lines(tmp_path / "text" / f"{split}.sql") == [queries[question] for question in questions]
+        values = [json.loads(line) for line in lines(tmp_path / "text" / f"{split}.variables")]
+        assert values == [{"x0": question[-1]} for question in questions]
