@@ -109,7 +109,7 @@ class EmptySymbolTreeError(SymbolTreeError):
 
 
 class ReservedMarkError(SymbolTreeError):
-    """A symbol contains the character that separates it from its arity."""
+    """A label is a word that has a meaning in insertion decoding."""
 
 
 class ArityMismatchError(SymbolTreeError):

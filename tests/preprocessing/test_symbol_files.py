@@ -20,7 +20,6 @@ from tree_fairseq.errors import (
     InputError,
     MultipleRootsError,
     NotationError,
-    ReservedMarkError,
 )
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.symbols import SymbolEncoding
@@ -138,8 +137,6 @@ def test_splits_are_added_with_the_dictionaries_of_the_folder(corpus, tmp_path):
         preprocess(corpus, data, *dictionaries, "--traversal", "bfs", splits=("test",))
     with pytest.raises(DictionaryMismatchError, match="--binarization lcrs"):
         preprocess(corpus, tmp_path / "other", *dictionaries, "--binarization", "none", splits=("test",))
-    with pytest.raises(DictionaryMismatchError, match="--arity-mark"):
-        preprocess(corpus, tmp_path / "other", *dictionaries, "--arity-mark", "|", splits=("test",))
 
 
 @pytest.mark.parametrize(
@@ -148,7 +145,6 @@ def test_splits_are_added_with_the_dictionaries_of_the_folder(corpus, tmp_path):
         ("( f ( g x )", NotationError, "valid.lf:2"),
         ("( f x ) ( g x )", MultipleRootsError, "valid.lf:2"),
         ("", EmptySymbolTreeError, "valid.lf:2"),
-        ("( f^2 x )", ReservedMarkError, "--arity-mark"),
     ],
 )
 def test_a_bad_line_is_named_and_nothing_is_written(corpus, tmp_path, line, error, words):

@@ -10,7 +10,6 @@ import contextlib
 import copy
 import os
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -186,15 +185,6 @@ def require_symbols(dictionary: Dictionary, encoding: SymbolEncoding, place: str
         made_with = "lcrs" if is_binary else "none"
         raise DictionaryMismatchError(
             f"{place} was made with --binarization {made_with}, this is {encoding.binarization}"
-        )
-    marked = Counter(
-        symbol[-2]
-        for symbol in dictionary.symbols
-        if len(symbol) > 2 and symbol[-1].isdecimal() and not symbol[-2].isalnum()
-    )
-    if marked and encoding.mark not in marked:
-        raise DictionaryMismatchError(
-            f"{place} was made with --arity-mark {marked.most_common(1)[0][0]!r}, this is {encoding.mark!r}"
         )
     return len(unknown) - 1
 

@@ -27,7 +27,7 @@ from tree_fairseq.source_code.registry import notation_of
 from tree_fairseq.support.files import file_sha256
 from tree_fairseq.support.options import Flags, flag_of
 from tree_fairseq.trees.notations import Notation, notation_named, notation_names
-from tree_fairseq.trees.symbols import ARITY_MARK, BINARIZATIONS, TRAVERSALS, SymbolEncoding
+from tree_fairseq.trees.symbols import BINARIZATIONS, TRAVERSALS, SymbolEncoding
 from tree_fairseq.trees.text import TextInput, inspect_text, require_parallel
 
 Inputs = dict[tuple[str, str], TextInput]
@@ -91,11 +91,6 @@ SYMBOL_FLAGS: Flags = {
         "action": "store_true",
         "help": "the dictionary has every label with every arity, so that a model with --factored-symbols can write a "
         "label with as many children as training never shows",
-    },
-    "--arity-mark": {
-        "default": ARITY_MARK,
-        "metavar": "C",
-        "help": f"the character between a symbol and its arity; no symbol contains it {_SHOWN}",
     },
 }
 # Two commands that differ in these arguments alone write the same files.
@@ -274,10 +269,7 @@ def _symbol_sides(args: Namespace, parser_options: ParserOptions | None) -> tupl
         if is_parsed and parser_options is None:
             hint = "Give --tree-parser, such as stanza."
             raise InputError(f"--{side}-modality constituency needs a parser", hint=hint)
-        try:
-            encoding = SymbolEncoding(args.traversal, binarization, args.arity_mark)
-        except ValueError as error:
-            raise InputError(f"--arity-mark: {error}") from None
+        encoding = SymbolEncoding(args.traversal, binarization)
         notation = "bracket" if is_parsed else getattr(args, f"{side}_notation")
         sides.append(SymbolSide(side, lang, notation, encoding, parser_options if is_parsed else None))
     return tuple(sides)
