@@ -132,9 +132,27 @@ def test_encoders_of_constituency_trees_with_all_decoders(folder_of, albert, enc
     trains_and_generates(task, decoder, *flags)
 
 
+@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("decoder", ["stock", "structural", "tree insertion", "left to right"])
+def test_pointers_to_the_sources_of_all_encoders(folder_of, albert, encoder, decoder):
+    decoder = DECODERS[decoder]
+    flags = [decoder.option, encoder, *(("--encoder-path", str(albert)) if encoder == "pretrained" else ())]
+    task = task_over(folder_of("nl", "lf", *PARSED, *decoder.preprocessing), decoder.task, "nl", "lf")
+    trains_and_generates(task, decoder, *flags, "--copy-source")
+
+
+@pytest.mark.parametrize("decoder", ["sequence insertion", "tree gru"])
+def test_decoders_without_a_pointer_refuse_to_copy(folder_of, decoder):
+    decoder = DECODERS[decoder]
+    task = task_over(folder_of("nl", "lf", *decoder.preprocessing), decoder.task, "nl", "lf")
+    with pytest.raises(InputError, match=f"--copy-source does not work with --arch {decoder.arch}"):
+        task.build_model(arguments(decoder.arch, "--copy-source"))
+
+
 @pytest.mark.parametrize("encoder", ["transformer", "treeformer", "tree_positional", "tree_lstm"])
 @pytest.mark.parametrize("decoder", ["stock", "structural"])
-def test_encoders_of_symbol_trees_with_all_decoders(folder_of, encoder, decoder):
+@pytest.mark.parametrize("more", [(), ("--copy-source",)])
+def test_encoders_of_symbol_trees_with_all_decoders(folder_of, encoder, decoder, more):
     """To a sequence, or, from parses that become symbol trees, to symbol trees."""
     structural = ("--task", "structural_translation")
     if decoder == "stock":
@@ -143,7 +161,7 @@ def test_encoders_of_symbol_trees_with_all_decoders(folder_of, encoder, decoder)
         options = (*structural, *PARSED, "--source-modality", "constituency", "--target-modality", "tree")
         langs = ("nl", "lf")
     task = task_over(folder_of(*langs, *options), "structural_translation", *langs)
-    trains_and_generates(task, DECODERS[decoder], DECODERS[decoder].option, encoder)
+    trains_and_generates(task, DECODERS[decoder], DECODERS[decoder].option, encoder, *more)
 
 
 def test_the_table_of_encoders_is_complete():

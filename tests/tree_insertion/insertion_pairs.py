@@ -19,10 +19,10 @@ TINY = "tree_insertion_transformer_tiny"
 LABELS = 9
 
 
-def insertion_task(words: int = 20) -> SimpleNamespace:
-    """A task with the attributes that a model reads."""
+def insertion_task(words: int = 20, letter: str = "s") -> SimpleNamespace:
+    """A task with the attributes that a model reads; ``letter`` begins the words, and ``t`` the labels."""
     return SimpleNamespace(
-        source_dictionary=dictionary(*(f"s{k}" for k in range(words))),
+        source_dictionary=dictionary(*(f"{letter}{k}" for k in range(words))),
         target_dictionary=label_dictionary(*(f"t{k}" for k in range(LABELS))),
         source_side=Side(CONSTITUENCY, labels=dictionary(*(f"L{k}" for k in range(6)))),
         insertion=SimpleNamespace(numbered=True, splits={}),
@@ -64,4 +64,5 @@ class Examples:
 
 def build_insertion(*flags: str, seed: int = 0):
     """A tiny model ready to be evaluated."""
-    return build(insertion_task(), *flags, arch=TINY, seed=seed)
+    letter = "t" if "--copy-source" in flags else "s"
+    return build(insertion_task(letter=letter), *flags, arch=TINY, seed=seed)

@@ -12,9 +12,11 @@ from fairseq.models import ARCH_CONFIG_REGISTRY
 from fairseq.models.transformer import TransformerDecoderBase
 from torch.nn import functional
 
+from tests.nn.direct_copying import direct_mixture, direct_pointer
 from tests.nn.tiny import arguments, build, tiny_task
 from tests.tree_insertion.insertion_pairs import TINY, Examples, build_insertion, insertion_task
 from tests.tree_insertion.partial_trees import PAD
+from tree_fairseq.data_bin.symbol_dictionary import texts_of
 from tree_fairseq.errors import InputError, MissingTreesError
 from tree_fairseq.nn.shared_memory import STATES, MemoryDecoder
 from tree_fairseq.tree_insertion.target import KINDS
@@ -27,6 +29,8 @@ VARIANTS = {
     "no child relations": ("--no-child-relations",),
     "absolute": ("--absolute-positions",),
     "absolute, learned": ("--absolute-positions", "--decoder-learned-pos"),
+    "copying": ("--copy-source",),
+    "copying, tree encoder": ("--copy-source", "--insertion-encoder", "tree"),
 }
 each_variant = pytest.mark.parametrize("variant", VARIANTS)
 EXAMPLES = Examples(7, 1, 4, 10, 2)
@@ -122,6 +126,31 @@ def test_padding_gets_no_gradient_and_everything_else_does(variant):
         assert parameter.grad.any(), name
     for side in (model.encoder, model.decoder):
         assert not side.embed_tokens.weight.grad[PAD].any()
+
+
+def test_a_slot_copies_as_the_equations_say():
+    model = build_insertion("--copy-source").double()
+    inputs = inputs_of("copying", spare=2)
+    vectors: list[torch.Tensor] = []
+    model.decoder.slots.register_forward_hook(lambda module, given, output: vectors.append(output))
+    output = model(**inputs)
+    pointer, tokens = model.decoder.pointer, inputs["src_tokens"]
+    memory = model.encoder(tokens)["encoder_out"][0].transpose(0, 1)
+    rows = output["slot"] // (KINDS * inputs["partial_tree"]["labels"].size(1))
+    states = vectors[0].unsqueeze(1)  # Z x 1 x D
+    weights = dict(pointer.attention.named_parameters())
+    context, attention = direct_pointer(states, memory[rows], tokens.eq(PAD)[rows], weights)
+    gate = pointer.gate(torch.cat([context, states], 2))
+    words, labels = texts_of(model.encoder.dictionary), texts_of(model.decoder.dictionary)
+    assert set(words) & set(labels) - {None}
+    source = [[words[token] for token in row] for row in tokens[rows].tolist()]
+    expected = direct_mixture(model.decoder.output_layer(states), attention, gate, source, labels).squeeze(1)
+    torch.testing.assert_close(output["logits"].exp(), expected, rtol=1e-9, atol=1e-12)
+    parameters = [*pointer.parameters(), *model.decoder.slots.parameters()]
+    sums = ((each * each).sum() for each in (output["logits"].exp(), expected))
+    gradients = (torch.autograd.grad(each, parameters, retain_graph=True) for each in sums)
+    for fast, direct in zip(*gradients):
+        torch.testing.assert_close(fast, direct, rtol=1e-7, atol=1e-12)
 
 
 def test_which_child_a_node_is_shows_in_child_relations_alone():

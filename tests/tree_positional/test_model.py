@@ -6,13 +6,15 @@ import copy
 
 import pytest
 import torch
+from fairseq.sequence_generator import SequenceGenerator
 from torch.nn import functional
 
 from tests.nn.tiny import PAD, stock_flags
-from tests.tree_positional.symbol_batches import ENCODINGS
+from tests.tree_positional.symbol_batches import ENCODINGS, EOS
 from tests.tree_positional.symbol_pairs import MODALITIES, Pairs
 from tree_fairseq.errors import MissingTreesError
 from tree_fairseq.tree_positional.positions import TreePositions
+from tree_fairseq.tree_positional.search import StructuralGenerator
 
 QUERY = [(), ("--query-position",)]
 each_modality = pytest.mark.parametrize("source, target", MODALITIES)
@@ -29,9 +31,10 @@ def logits(model, inputs) -> torch.Tensor:
 
 @each_modality
 @pytest.mark.parametrize("left_pad", [True, False])
-def test_a_pair_alone_equals_the_pair_in_a_batch(source, target, left_pad):
+@pytest.mark.parametrize("flags", [(), ("--copy-source",)])
+def test_a_pair_alone_equals_the_pair_in_a_batch(source, target, left_pad, flags):
     pairs = Pairs(source, target)
-    model = pairs.model().double()
+    model = pairs.model(*flags).double()
     together = logits(model, pairs.net_input(left_pad=left_pad, spare=2))
     for row in range(4):
         alone = logits(model, pairs.net_input([row]))[0]
@@ -142,6 +145,7 @@ def test_a_model_with_sequence_positions_starts_as_the_stock_transformer(flags):
         ("--query-position", "--factored-symbols", "--share-decoder-input-output-embed"),
         ("--sequence-positions",),
         ("--sequence-positions", "--decoder-learned-pos"),
+        ("--copy-source",),
     ],
 )
 @pytest.mark.parametrize("target", [True, False])
@@ -174,6 +178,32 @@ def test_incremental_decoding_equals_teacher_forcing(encoding, flags, target):
             model.decoder.reorder_incremental_state_scripting(state, order)
             encoder_out = model.encoder.reorder_encoder_out(encoder_out, order)
             rows = rows[order]
+
+
+@pytest.mark.parametrize("source", [True, False])
+@pytest.mark.parametrize("is_structural", [True, False])
+def test_scores_of_searches_are_those_of_teacher_forcing(source, is_structural):
+    """Of an ensemble of models that copy; the mask of the structural search is not renormalised."""
+    pairs = Pairs(source, True, ENCODINGS[2])
+    models = [pairs.model("--copy-source", seed=seed) for seed in range(2)]
+    options = {"beam_size": 4, "max_len_b": 9, "normalize_scores": False}
+    dictionary, symbols = pairs.task.target_dictionary, pairs.target.symbols
+    if is_structural:
+        generator = StructuralGenerator(models, dictionary, symbols=symbols, **options)
+    else:
+        generator = SequenceGenerator(models, dictionary, **options)
+    inputs = pairs.net_input()
+    del inputs["previous_symbol_tree"], inputs["prev_output_tokens"]
+    for row, hypotheses in enumerate(generator.generate(models, {"net_input": inputs})):
+        assert hypotheses
+        for hypothesis in hypotheses:
+            tokens = hypothesis["tokens"][: -1 if is_structural else None]  # EOS of a tree costs nothing
+            forced = pairs.net_input([row])
+            del forced["previous_symbol_tree"]
+            forced["prev_output_tokens"] = torch.cat([torch.tensor([EOS]), tokens[:-1]])[None]
+            probabilities = torch.stack([logits(model, forced)[0].softmax(-1) for model in models]).mean(0)
+            expected = probabilities.gather(1, tokens[:, None]).log().sum()
+            torch.testing.assert_close(hypothesis["score"], expected, rtol=1e-4, atol=1e-4)
 
 
 # Precision and learning

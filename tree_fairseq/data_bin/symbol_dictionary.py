@@ -25,6 +25,8 @@ from tree_fairseq.trees.symbols import NULL, UNKNOWN_LABEL, SymbolEncoding, pare
 from tree_fairseq.trees.text import read_lines, tokens
 from tree_fairseq.trees.tree import Tree
 
+_SUBWORD_MARKS = re.compile("^\u2581|@@$")  # those of SentencePiece and of subword-nmt
+
 
 @dataclass(frozen=True)
 class SymbolTable:
@@ -88,6 +90,10 @@ class TreeDictionary(Dictionary):
         except SymbolTreeError:
             return " ".join(self[index] for index in self.kept(ids))
 
+    def text(self, index: int) -> str | None:
+        """Returns the text of a leaf or of a piece of a leaf, by its id; None for other symbols."""
+        raise NotImplementedError
+
     def kept(self, ids: Iterable[int]) -> list[int]:
         """Returns the ids of a sequence that are part of a tree: not START, EOS and padding."""
         outside = (self.bos_index, self.pad_index, self.eos_index)
@@ -123,6 +129,27 @@ class SymbolDictionary(TreeDictionary):
 
     def tree(self, ids: Iterable[int]) -> Tree:
         return self.encoding.decode([self[index] for index in self.kept(ids)])
+
+    def text(self, index: int) -> str | None:
+        try:
+            label, arity = self.encoding.split(self[index])
+        except ArityMismatchError:
+            return None
+        # The one branch of a binary tree leads to the next sibling.
+        is_leaf = arity == 0 or (self.encoding.binarization == "lcrs" and arity == 1)
+        return self.notation.leaf_text(label) if is_leaf and label not in (NULL, UNKNOWN_LABEL) else None
+
+
+def texts_of(dictionary: Dictionary) -> list[str | None]:
+    """Returns what each symbol stands for in a text: words without marks of subwords, and texts of leaves of trees.
+
+    Symbols that stand for no text have None.
+    """
+    if isinstance(dictionary, TreeDictionary):
+        texts = [dictionary.text(index) for index in range(len(dictionary))]
+    else:
+        texts = [_SUBWORD_MARKS.sub("", word) for word in dictionary.symbols]
+    return [None if index < dictionary.nspecial else text or None for index, text in enumerate(texts)]
 
 
 def build_symbol_dictionary(

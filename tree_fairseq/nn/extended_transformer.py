@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import Field, fields, make_dataclass
 from typing import Any, Callable, Optional
 
+from fairseq.data import Dictionary
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import register_model, register_model_architecture
@@ -15,12 +16,13 @@ from fairseq.models.transformer.transformer_legacy import base_architecture, tra
 from torch import Tensor
 
 from tree_fairseq.errors import InputError
+from tree_fairseq.nn.copying import POINTER, CopyConfig, SharedTexts, SourcePointer, leave_tokens
 from tree_fairseq.nn.distance_bias import DistanceBiasConfig, bias_tables
 from tree_fairseq.nn.encoders import ENCODERS, encoder_of
 from tree_fairseq.nn.modalities import SOURCE_INPUTS
 from tree_fairseq.nn.shared_memory import MemoryDecoder
-from tree_fairseq.nn.stock_weights import add_initial_weights
-from tree_fairseq.support.options import flag_of, option, refuse_flags
+from tree_fairseq.nn.stock_weights import add_initial_weights, built_aside
+from tree_fairseq.support.options import flag_of, given_flags, option, refuse_flags
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +38,7 @@ class ExtendedTransformer(TransformerModelBase):
     default_encoder = "transformer"
     own_parts: tuple[str, ...] = (".phrase_bias.",)  # of the names of weights that a stock transformer does not have
     decoder_class: type[MemoryDecoder] = MemoryDecoder
+    copies = True  # whether there is a pointer for its decoder
 
     def __init__(self, cfg, encoder, decoder):
         super().__init__(cfg, encoder, decoder)
@@ -44,7 +47,7 @@ class ExtendedTransformer(TransformerModelBase):
     @classmethod
     def all_flags(cls) -> type[FairseqDataclass]:
         """Returns all flags beside those of fairseq's transformer."""
-        return cls.flags
+        return make_dataclass(cls.flags.__name__, [], bases=(CopyConfig, cls.flags))
 
     @classmethod
     def add_args(cls, parser):
@@ -69,8 +72,11 @@ class ExtendedTransformer(TransformerModelBase):
         cls.set_defaults(args)
         cfg = transformer_config(args, cls.all_flags())
         cls.fill_in(cfg, args, task)
+        refuse_flags({"--copy-source": cfg.copy_source and not cls.copies}, f"--arch {getattr(args, 'arch', '')}")
         encoder_of(cfg).prepare(cfg, task)
         model = super().build_model(cfg, task)
+        if cfg.copy_source:
+            model.add_pointer(task.source_dictionary)
         model.decoder.trains_alignments = getattr(getattr(task, "cfg", None), "load_alignments", False)
         return model
 
@@ -86,11 +92,23 @@ class ExtendedTransformer(TransformerModelBase):
             cfg, tgt_dict, embed_tokens, no_encoder_attn=cfg.no_cross_attention, memory_type=encoder_of(cfg).memory
         )
 
+    def add_pointer(self, source: Dictionary) -> None:
+        """Lets the decoder copy words of the source, whose dictionary is given."""
+        cfg, decoder = self.cfg, self.decoder
+        refuse_flags(given_flags(cfg, "adaptive_softmax_cutoff", "no_cross_attention"), "--copy-source")
+        embed_dim = decoder.embed_tokens.embedding_dim if isinstance(decoder, MemoryDecoder) else 0
+        texts = SharedTexts.of(source, decoder.dictionary)
+        logger.info("[copying] %d texts of the source are also texts of the target", len(texts.symbols) - 1)
+        decoder.pointer = built_aside(lambda: SourcePointer(cfg, decoder.memory_type, texts, embed_dim))
+        leave_tokens(self.encoder)
+
     def upgrade_state_dict(self, state_dict: dict[str, Tensor]):
         """Adds the initial weights of parts of our own to a checkpoint without them, and logs their names."""
         own = self.state_dict()
+        pointer = {name: weight for name, weight in own.items() if name.startswith(POINTER)}
+        add_initial_weights(state_dict, pointer)
         for part in self.own_parts:
-            add_initial_weights(state_dict, {name: own[name] for name in own if part in name})
+            add_initial_weights(state_dict, {name: own[name] for name in own if part in name and name not in pointer})
         super().upgrade_state_dict(state_dict)
 
     def read(self, src_tokens: Tensor, src_lengths: Tensor, **options: Any) -> dict[str, list]:
@@ -134,7 +152,7 @@ class EncoderChoiceTransformer(ExtendedTransformer):
         what = "; ".join(f"{name}: {encoder.help}" for name, encoder in ENCODERS.items())
         choice = option(cls.default_encoder, f"encoder of the source ({what})")
         options = {cls.encoder_option: (cls.encoder_option, ChoiceEnum(list(ENCODERS)), choice)}
-        for config in (cls.flags, *(encoder.config for encoder in ENCODERS.values())):
+        for config in (CopyConfig, cls.flags, *(encoder.config for encoder in ENCODERS.values())):
             for own in _options_of(config):
                 options.setdefault(own.name, (own.name, own.type, copy.copy(own)))
         return make_dataclass(cls.flags.__name__, options.values(), bases=(FairseqDataclass,))

@@ -12,7 +12,7 @@ from typing import Any, Callable, Optional, Union
 import torch
 from fairseq.models.transformer import TransformerDecoderBase
 from fairseq.modules import MultiheadAttention
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from tree_fairseq.nn.phrase_bias import PhraseBias
@@ -186,6 +186,16 @@ class SharedMemoryAttention(MultiheadAttention):
         # A sentence that is padding alone is attended to, so that its rows stay finite.
         return ProjectedMemory(keys, values, padding & ~padding.all(dim=1, keepdim=True), bias)
 
+    def held(self, states: Tensor, memory: Memory, incremental_state: dict) -> ProjectedMemory:
+        """The memory of all rows, projected in the first step of a decoding; training has an empty state."""
+        if "prev_key" not in self._get_input_buffer(incremental_state):
+            projected = self.project(states, memory)
+            # fairseq would set the number of beams, but looks for a method that its models do not have.
+            sentences, self.beam_size = read_together(memory.order, len(projected.keys))
+            projected = projected if sentences is None else projected.select(sentences)
+            self._set_input_buffer(incremental_state, projected.state())
+        return ProjectedMemory.of(self._get_input_buffer(incremental_state))
+
     def forward(
         self,
         query: Tensor,
@@ -209,18 +219,21 @@ class SharedMemoryAttention(MultiheadAttention):
         if isinstance(key, ProjectedMemory):
             return self._without_weights(query, key, key_padding_mask), None
         state = {} if incremental_state is None else incremental_state
-        if "prev_key" not in self._get_input_buffer(state):  # the first step of a decoding, or training
-            memory = self.project(key, key_padding_mask)
-            # fairseq would set the number of beams, but looks for a method that its models do not have.
-            sentences, self.beam_size = read_together(key_padding_mask.order, len(memory.keys))
-            memory = memory if sentences is None else memory.select(sentences)
-            self._set_input_buffer(state, memory.state())
-        held = self._get_input_buffer(state)
+        held = self.held(key, key_padding_mask, state).state()
         if not (need_weights or need_head_weights):
             return self._without_weights(query, ProjectedMemory.of(held)), None
         weights = {"need_weights": need_weights, "need_head_weights": need_head_weights}
         self._added_to_logits = held["prev_bias"]
         return super().forward(query, None, None, incremental_state=state, **weights, **kwargs)
+
+    def weigh(self, query: Tensor, memory: ProjectedMemory) -> tuple[Tensor, Tensor]:
+        """Attends from ``[T, R, D]``: ``[T, R, D]``, and weights ``[R, T, S]``, the mean of all heads, not dropped."""
+        keys, values, mask = memory.read_parts
+        queries = self._split(query, len(keys))
+        logits = queries @ keys.mT * self.scaling + mask.to(queries.dtype)  # B x H x K * T x S
+        weights = logits.to(torch.promote_types(logits.dtype, torch.float32)).softmax(3)
+        attended = self._join(weights.to(values.dtype) @ values, query)
+        return attended, weights[..., : memory.keys.size(2)].mean(1).view(query.size(1), query.size(0), -1)
 
     def apply_sparse_mask(self, attn_weights: Tensor, tgt_len: int, src_len: int, bsz: int) -> Tensor:
         """Adds the bias to logits ``[R * H, T, S]``: fairseq's only hook between them and the softmax."""
@@ -232,14 +245,10 @@ class SharedMemoryAttention(MultiheadAttention):
 
     def _without_weights(self, query: Tensor, memory: ProjectedMemory, nodes: Optional[PackedRows] = None) -> Tensor:
         """Attends without keeping the weights, T times S a head; all beams of a sentence read its memory at once."""
-        (length, rows, _), sentences = query.shape, len(memory.keys)
-        queries = self.q_proj(query)
         if nodes is not None:
-            queries = nodes.split(queries, self.num_heads)  # n x 1 x D -> B x H x M x D/H
+            queries = nodes.split(self.q_proj(query), self.num_heads)  # n x 1 x D -> B x H x M x D/H
         else:
-            queries = queries.view(length, sentences, rows // sentences, self.num_heads, self.head_dim)
-            queries = queries.permute(1, 3, 2, 0, 4).flatten(2, 3)  # T x B x K x H x D/H -> B x H x K * T x D/H
-
+            queries = self._split(query, len(memory.keys))
         keys, values, mask = memory.read_parts
         # Dropout in training, and in generation with --retain-dropout
         drops = self.dropout_module.training or self.dropout_module.apply_during_inference
@@ -248,7 +257,16 @@ class SharedMemoryAttention(MultiheadAttention):
 
         if nodes is not None:
             return self.out_proj(nodes.join(attended))  # B x H x M x D/H -> n x 1 x D
-        attended = attended.unflatten(2, (-1, length)).permute(3, 0, 2, 1, 4)  # -> T x B x K x H x D/H
+        return self._join(attended, query)
+
+    def _split(self, query: Tensor, sentences: int) -> Tensor:
+        """Projects queries ``[T, R, D]``, and puts all beams of a sentence together: ``[B, H, K * T, D / H]``."""
+        queries = self.q_proj(query).view(len(query), sentences, -1, self.num_heads, self.head_dim)
+        return queries.permute(1, 3, 2, 0, 4).flatten(2, 3)  # T x B x K x H x D/H -> B x H x K * T x D/H
+
+    def _join(self, attended: Tensor, query: Tensor) -> Tensor:
+        """Projects what all beams of a sentence attended to, ``[B, H, K * T, D / H]``, like their ``query``."""
+        attended = attended.unflatten(2, (-1, len(query))).permute(3, 0, 2, 1, 4)  # -> T x B x K x H x D/H
         return self.out_proj(attended.reshape(query.shape))  # -> T x R x D
 
 
@@ -332,6 +350,7 @@ class MemoryDecoder(TransformerDecoderBase):
         # The constructor of fairseq builds the layers.
         self.memory_type = memory_type
         super().__init__(*args, **kwargs)
+        self.pointer: Optional[nn.Module] = None  # a SourcePointer of a model that copies
 
     def build_decoder_layer(self, cfg, no_encoder_attn: bool = False):
         """fairseq's layer, with the cross-attention of the memory and fairseq's weights."""
@@ -357,3 +376,20 @@ class MemoryDecoder(TransformerDecoderBase):
         features, extra = super().extract_features(prev_output_tokens, viewed, *args, **kwargs)
         [attention] = extra["attn"]
         return features, {**extra, **self.memory_type.describe(attention, encoder_out)}
+
+    def forward(
+        self,
+        prev_output_tokens: Tensor,
+        encoder_out: Optional[dict[str, list]] = None,
+        incremental_state: Optional[dict] = None,
+        features_only: bool = False,
+        **kwargs: Any,
+    ) -> tuple[Tensor, dict[str, Any]]:
+        """fairseq's logits ``[R, T, V]``; those of a model that copies are log-probabilities."""
+        arguments = prev_output_tokens, encoder_out, incremental_state
+        if self.pointer is None or features_only:
+            return super().forward(*arguments, features_only, **kwargs)
+        features, extra = super().forward(*arguments, features_only=True, **kwargs)
+        read = prev_output_tokens if incremental_state is None else prev_output_tokens[:, -1:]
+        embedded = self.embed_scale * self.embed_tokens(read)
+        return self.pointer(self.output_layer(features), features, embedded, encoder_out, incremental_state), extra

@@ -61,6 +61,10 @@ class Language(Notation):
             return False
         return True
 
+    def leaf_text(self, label: str) -> str | None:
+        """The text of a leaf or of a piece."""
+        return split_leaf(label)[1]
+
     @staticmethod
     def whole(tree: Tree) -> Tree:
         """The tree as libraries know it: leaves are not spelled, and each node stands alone."""

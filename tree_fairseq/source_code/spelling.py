@@ -155,6 +155,10 @@ class SpelledNotation(Notation):
         """Writes a program."""
         return self.language.write(tree)
 
+    def leaf_text(self, label: str) -> str | None:
+        """The text of a leaf or of a piece."""
+        return self.language.leaf_text(label)
+
     def _pieces(self, node: Tree, place: Any) -> list[Piece]:
         raise NotImplementedError  # programs are written as a whole
 

@@ -25,9 +25,11 @@ from fairseq.modules import MultiheadAttention
 from torch import Tensor, nn
 from torch.nn import functional
 
+from tree_fairseq.nn.copying import PointedMemory, SourcePointer
 from tree_fairseq.nn.encoders import encoder_of
 from tree_fairseq.nn.shared_memory import FAST_ROW, PackedRows, ProjectedMemory, cross_attention_options
 from tree_fairseq.support.python_versions import zip_equal
+from tree_fairseq.tree_insertion.target import KINDS
 from tree_fairseq.tree_insertion.tree_shapes import (
     ACROSS,
     CHILD,
@@ -171,10 +173,12 @@ class DecoderMemory:
 
     layers: tuple[ProjectedMemory, ...]
     merged: tuple[Optional[tuple[Tensor, Tensor]], ...]
+    pointed: Optional[PointedMemory] = None
 
     def select(self, rows: Tensor) -> DecoderMemory:
         """Selects rows, ``[R']`` int64; they may be permuted, repeated and left out."""
-        return replace(self, layers=tuple(layer.select(rows) for layer in self.layers))
+        pointed = None if self.pointed is None else self.pointed.select(rows)
+        return replace(self, layers=tuple(layer.select(rows) for layer in self.layers), pointed=pointed)
 
 
 class TreeInsertionDecoder(TransformerDecoderBase):
@@ -193,6 +197,7 @@ class TreeInsertionDecoder(TransformerDecoderBase):
             self.embed_positions = None
             self.relations = TreeRelations(self.embed_dim // cfg.decoder.attention_heads, not cfg.no_child_relations)
         self.slots = SlotVectors(self.embed_dim)
+        self.pointer: Optional[SourcePointer] = None
 
     def build_decoder_layer(self, cfg, no_encoder_attn: bool = False):
         layer = super().build_decoder_layer(cfg, no_encoder_attn)
@@ -207,9 +212,8 @@ class TreeInsertionDecoder(TransformerDecoderBase):
         states, memory = self.memory_type.view(encoder_out)
         projected = tuple(layer.encoder_attn.project(states, memory) for layer in self.layers)
         reads_once = self.training or self.relations is None
-        return DecoderMemory(
-            projected, tuple(None if reads_once else layer.self_attn.merged() for layer in self.layers)
-        )
+        merged = tuple(None if reads_once else layer.self_attn.merged() for layer in self.layers)
+        return DecoderMemory(projected, merged, None if self.pointer is None else self.pointer.project(encoder_out))
 
     def forward(self, partial_tree: dict[str, Tensor], memory: DecoderMemory) -> dict[str, Tensor]:
         """Scores what may be inserted in partial trees; see :meth:`TreeInsertionTransformerModel.forward`."""
@@ -219,7 +223,11 @@ class TreeInsertionDecoder(TransformerDecoderBase):
         vectors = self.slots(states, partial_tree["neighbours"])
         if self.project_out_dim is not None:
             vectors = self.project_out_dim(vectors)
-        return {"slot": partial_tree["slots"], "logits": self.output_layer(vectors)}
+        slots, logits = partial_tree["slots"], self.output_layer(vectors)
+        if self.pointer is not None:
+            places = PackedRows(slots, (len(labels), KINDS * labels.size(1)))
+            logits = self.pointer.mix_places(logits, vectors, memory.pointed, places)
+        return {"slot": slots, "logits": logits}
 
     def _node_states(self, partial_tree: dict[str, Tensor], nodes: PackedRows, memory: DecoderMemory) -> Tensor:
         if self.relations is not None:

@@ -132,6 +132,10 @@ class InsertionDictionary(TreeDictionary):
             raise SymbolTreeError("the tree is not complete")
         return tree_of_words([self[label] for label in labels], parents)
 
+    def text(self, index: int) -> str | None:
+        is_label = index < self.open and index != self.root
+        return self.notation.leaf_text(label_of(self[index])) if is_label else None
+
     def renumbered(self, tokens: Tensor) -> Tensor:
         """Numbers the labels of a tree as targets do, ``[T]`` int64.
 

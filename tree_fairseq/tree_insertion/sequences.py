@@ -110,6 +110,7 @@ class SequenceInsertionTransformerModel(TreeSequenceModel):
     """
 
     decoding = Decoding.SEQUENCE_INSERTION
+    copies = False
 
     def __init__(self, cfg, encoder, decoder):
         super().__init__(cfg, encoder, decoder)

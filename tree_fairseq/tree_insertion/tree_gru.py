@@ -124,6 +124,8 @@ class TreeGRUDecoder(RecurrentDecoder):
 class TreeGRUModel(LeftToRightModel):
     """A transformer encoder, and a GRU that follows the branches of the target tree."""
 
+    copies = False
+
     @property
     def longest_target(self) -> None:
         """Returns None, as the decoder has no positions."""

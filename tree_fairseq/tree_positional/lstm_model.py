@@ -66,7 +66,9 @@ class _MemoryEncoder(FairseqEncoder):
     def reorder_encoder_out(self, encoder_out: dict[str, list], new_order: Tensor) -> dict[str, list]:
         """Reorders the output of :meth:`forward` by ``new_order``, ``[R]``."""
         (states,), (padding,) = encoder_out["encoder_out"], encoder_out["encoder_padding_mask"]
+        tokens = encoder_out.get("src_tokens", ())  # of a model that copies
         return {
+            "src_tokens": [held.index_select(0, new_order) for held in tokens],
             # Each row stays contiguous in memory: every decoder step reads it.
             "encoder_out": [states.transpose(0, 1).index_select(0, new_order).transpose(0, 1)],
             "encoder_padding_mask": [padding.index_select(0, new_order)],

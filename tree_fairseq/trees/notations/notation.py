@@ -65,6 +65,10 @@ class Notation(ABC):
                 rest += reversed(self._pieces(*piece))
         return "".join(parts)
 
+    def leaf_text(self, label: str) -> str | None:
+        """The text for which a leaf with this label stands; None for a leaf that stands for none."""
+        return label
+
     @abstractmethod
     def _read(self, line: str) -> Tree:
         """Reads a line that is not blank; errors contain the column only."""

@@ -1,0 +1,257 @@
+"""Copying from the source: the mixture and the pointer against loops and fairseq's example, texts, checkpoints."""
+
+from __future__ import annotations
+
+import copy
+import functools
+from types import SimpleNamespace
+
+import pytest
+import torch
+from fairseq.examples.pointer_generator.pointer_generator_src.transformer_pg import TransformerPointerGeneratorDecoder
+from fairseq.models.fairseq_decoder import FairseqDecoder
+from torch.nn import functional
+
+from tests.nn.direct_copying import direct_mixture, direct_pointer
+from tests.nn.tiny import EOS, PAD, build, dictionary, net_input, pairs, stack, stock_flags, tiny_task
+from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary, texts_of
+from tree_fairseq.errors import InputError
+from tree_fairseq.nn.copying import SharedTexts, SourcePointer
+from tree_fairseq.trees.notations import notation_named
+from tree_fairseq.trees.symbols import SymbolEncoding
+
+STOCK = "source_encoder_transformer_tiny"
+WORDS = dictionary("x", "y@@", "\u2581y", "z", "of", "both")
+TARGETS = dictionary("Name|x", "x", "y", "and", "both", "yy", "arg|x", "Name|y")
+
+
+def texts_of_targets() -> list[str | None]:
+    """The texts of the targets here stand after a bar."""
+    texts = [symbol.rpartition("|")[2] for symbol in TARGETS.symbols]
+    return [None] * TARGETS.nspecial + texts[TARGETS.nspecial :]
+
+
+def shared_texts(monkeypatch) -> SharedTexts:
+    real = texts_of
+    monkeypatch.setattr(
+        "tree_fairseq.nn.copying.texts_of", lambda own: texts_of_targets() if own is TARGETS else real(own)
+    )
+    return SharedTexts.of(WORDS, TARGETS)
+
+
+def mix(texts: SharedTexts, logits, weights, tokens, gate) -> torch.Tensor:
+    """The mixture without the pointer's own weights."""
+    pointer = SimpleNamespace(**vars(texts))
+    return SourcePointer.mix(pointer, logits, weights, texts.of_source[tokens], gate)
+
+
+def random_batch(seed: int, rows: int = 4, columns: int = 3, width: int = 7):
+    """Logits, attention, tokens and gates; sources have padding, words twice, and words that no target has."""
+    torch.manual_seed(seed)
+    tokens = torch.randint(4, len(WORDS), (rows, width))
+    for row in range(rows):
+        tokens[row, row + 3 :] = PAD
+        tokens[row, row + 2] = EOS
+    attention = torch.randn(rows, columns, width).double().masked_fill(tokens.eq(PAD)[:, None], -torch.inf).softmax(2)
+    return torch.randn(rows, columns, len(TARGETS)).double(), attention, tokens, torch.randn(rows, columns, 1).double()
+
+
+# The mixture
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_mixture_and_its_gradients_equal_loops(seed, monkeypatch):
+    texts = shared_texts(monkeypatch)
+    logits, attention, tokens, gate = random_batch(seed)
+    weights = torch.randn(logits.shape).double()
+    found = []
+    for computed in ("fast", "direct"):
+        leaves = [part.clone().requires_grad_() for part in (logits, attention, gate)]
+        if computed == "fast":
+            scores = mix(texts, leaves[0], leaves[1], tokens, leaves[2])
+        else:
+            source = [[texts_of(WORDS)[token] for token in row] for row in tokens.tolist()]
+            scores = direct_mixture(*leaves, source, texts_of_targets()).log()
+        found.append([scores, *torch.autograd.grad((scores * weights).sum(), leaves)])
+    # How what is lost is distributed changes with weights that do not sum to one; they always do.
+    fast, direct = found
+    torch.testing.assert_close(fast[0], direct[0], rtol=1e-12, atol=1e-12)
+    for place in (1, 3):
+        torch.testing.assert_close(fast[place], direct[place], rtol=1e-10, atol=1e-12)
+    of_logits = [part[2] - (part[2] * attention).sum(2, keepdim=True) for part in (fast, direct)]
+    torch.testing.assert_close(*(part.masked_fill(attention == 0, 0) for part in of_logits), rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("size, dtype", [(1, torch.float64), (60, torch.float32), (300, torch.float32)])
+def test_probabilities_sum_to_one_and_gradients_are_finite(size, dtype, monkeypatch):
+    """Also where everything or nothing is copied, and for symbols that are never generated."""
+    texts = shared_texts(monkeypatch)
+    logits, attention, tokens, gate = random_batch(7)
+    leaves = [
+        (part * scale).to(dtype).requires_grad_() for part, scale in ((logits, size), (attention, 1), (gate, size))
+    ]
+    scores = mix(texts, leaves[0], leaves[1], tokens, leaves[2])
+    torch.testing.assert_close(scores.exp().sum(2), torch.ones(4, 3, dtype=dtype), rtol=1e-5, atol=1e-5)
+    functional.cross_entropy(scores.flatten(0, 1), torch.arange(12) % len(TARGETS)).backward()
+    assert all(torch.isfinite(leaf.grad).all() for leaf in leaves)
+
+
+def test_a_source_without_shared_texts_generates():
+    texts = SharedTexts.of(dictionary("a", "b"), TARGETS)
+    logits, attention, tokens, gate = random_batch(3)
+    scores = mix(texts, logits, attention, tokens.clamp(max=5), gate)
+    torch.testing.assert_close(scores, logits.log_softmax(2))
+
+
+def test_with_a_joined_dictionary_it_is_fairseqs_pointer_generator():
+    """Their words are their own texts; attention to the end of the source copies nothing here, so it has none."""
+    words = dictionary(*"abcdefgh")
+    logits, attention, tokens, gate = random_batch(1)
+    logits = logits[..., :1].new_tensor(torch.randn(4, 3, len(words)).tolist())
+    attention = functional.normalize(attention.masked_fill((tokens < 4)[:, None], 0), p=1, dim=2)
+    decoder = SimpleNamespace(
+        force_p_gen=None,
+        adaptive_softmax=None,
+        output_projection=lambda features: features,
+        num_types=len(words),
+        num_embeddings=len(words),
+        num_oov_types=0,
+        onnx_trace=False,
+    )
+    decoder.get_normalized_probs_scriptable = functools.partial(FairseqDecoder.get_normalized_probs_scriptable, decoder)
+    logits, attention, gate = (part.float() for part in (logits, attention, gate))  # as theirs are
+    theirs = TransformerPointerGeneratorDecoder.output_layer(decoder, logits, attention, tokens, gate.sigmoid())
+    ours = mix(SharedTexts.of(words, words), logits, attention, tokens, gate)
+    torch.testing.assert_close(ours.exp(), theirs, rtol=1e-5, atol=1e-6)
+
+
+# Texts
+
+
+@pytest.mark.parametrize(
+    "notation, symbols",
+    [
+        ("python", {'Name\\s"x^0': "x", '"get^0': "get", 'Name\\s"^2': None, "Module^0": None, '"\\s^0': " "}),
+        ("bracket", {"answer^1": None, "texas^0": "texas", "<null>": None, "<unk:0>": None, "word": None}),
+    ],
+)
+def test_texts_of_symbols_are_those_of_leaves_and_pieces(notation, symbols):
+    made = SymbolDictionary(dictionary(*symbols), SymbolEncoding("dfs", "none"), notation_named(notation))
+    assert texts_of(made) == [None] * made.nspecial + list(symbols.values())
+
+
+def test_in_binary_form_a_leaf_may_have_a_sibling():
+    made = SymbolDictionary(dictionary("a^0", "b^1", "c^2"), SymbolEncoding("dfs", "lcrs"), notation_named("bracket"))
+    assert texts_of(made)[made.nspecial :] == ["a", "b", None]
+
+
+def test_words_lose_the_marks_of_subwords():
+    assert texts_of(WORDS)[WORDS.nspecial :] == ["x", "y", "y", "z", "of", "both"]
+
+
+# The pointer of a model
+
+
+@pytest.mark.parametrize("arch", [STOCK, "transformer_distance_bias_tiny"])
+def test_a_model_copies_as_the_equations_say(arch):
+    task = tiny_task(joined=True)
+    model = build(task, "--copy-source", arch=arch).double()
+    inputs = {name: part for name, part in net_input(pairs(task, 5, 3, 8)).items() if name != "source_spans"}
+    found, _ = model(**inputs)
+    decoder, pointer = model.decoder, model.decoder.pointer
+    encoder_out = model.encoder(inputs["src_tokens"], src_lengths=inputs["src_lengths"])
+    states, _ = decoder.extract_features(inputs["prev_output_tokens"], encoder_out)
+    parameters = dict(pointer.attention.named_parameters())
+    memory = encoder_out["encoder_out"][0].transpose(0, 1)
+    context, weights = direct_pointer(states, memory, inputs["src_tokens"].eq(PAD), parameters)
+    embedded = decoder.embed_scale * decoder.embed_tokens(inputs["prev_output_tokens"])
+    gate = pointer.gate(torch.cat([context, states, embedded], 2))
+    texts = texts_of(task.source_dictionary)
+    source = [[texts[token] for token in row] for row in inputs["src_tokens"].tolist()]
+    expected = direct_mixture(decoder.output_layer(states), weights, gate, source, texts_of(task.target_dictionary))
+    torch.testing.assert_close(found.exp(), expected, rtol=1e-9, atol=1e-12)
+    one = torch.autograd.grad(found.exp()[..., 5].sum(), list(pointer.parameters()))
+    other = torch.autograd.grad(expected[..., 5].sum(), list(pointer.parameters()))
+    for each, twin in zip(one, other):
+        torch.testing.assert_close(each, twin, rtol=1e-7, atol=1e-12)
+
+
+def test_the_rest_of_a_model_starts_as_without_a_pointer():
+    task = tiny_task(joined=True)
+    plain, copying = build(task, arch=STOCK), build(task, "--copy-source", arch=STOCK)
+    own, more = plain.state_dict(), copying.state_dict()
+    assert {name for name in more if name not in own} == {name for name in more if name.startswith("decoder.pointer.")}
+    assert all(torch.equal(own[name], more[name]) for name in own)
+    assert plain.decoder.pointer is None and "forward" not in vars(plain.encoder)
+
+
+@pytest.mark.parametrize("arch", ["transformer", STOCK])
+def test_training_goes_on_from_a_checkpoint_without_a_pointer(arch):
+    task = tiny_task(joined=True)
+    sizes = stock_flags() if arch == "transformer" else []
+    weights = build(task, *sizes, arch=arch, seed=3).state_dict()
+    for name in (STOCK, "tree_transformer_tiny"):
+        if name == STOCK or arch == "transformer":
+            model = build(task, "--copy-source", arch=name)
+            model.load_state_dict(copy.deepcopy(weights))
+            assert torch.equal(model.decoder.embed_tokens.weight, weights["decoder.embed_tokens.weight"])
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_mixes_in_single_precision(dtype):
+    task = tiny_task(joined=True)
+    model = build(task, "--copy-source", arch=STOCK)
+    inputs = {name: part for name, part in net_input(pairs(task, 5, 3)).items() if name != "source_spans"}
+    with torch.no_grad():
+        expected, _ = model(**inputs)
+        found, _ = model.to(dtype)(**inputs)
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found, expected, rtol=0.1, atol=0.2)
+    model.float()
+    with torch.autocast("cpu", torch.bfloat16):
+        torch.testing.assert_close(model(**inputs)[0].float(), expected, rtol=0.1, atol=0.2)
+
+
+def test_a_copy_of_a_model_reads_its_own_encoder():
+    """Averages of weights are kept in a deep copy."""
+    task = tiny_task(joined=True)
+    model = build(task, "--copy-source", arch=STOCK)
+    other = copy.deepcopy(model)
+    torch.nn.init.ones_(other.encoder.embed_tokens.weight)
+    inputs = {name: part for name, part in net_input(pairs(task, 5)).items() if name != "source_spans"}
+    states = [each.encoder(inputs["src_tokens"])["encoder_out"][0] for each in (model, other)]
+    assert not torch.allclose(*states, atol=1e-3)
+
+
+@pytest.mark.parametrize("flags", [("--adaptive-softmax-cutoff", "10,20"), ("--no-cross-attention",)])
+def test_flags_that_leave_nothing_to_mix_are_refused(flags):
+    with pytest.raises(InputError, match=f"{flags[0]} does not work with --copy-source"):
+        build(tiny_task(joined=True), "--copy-source", *flags, arch=STOCK)
+
+
+@pytest.mark.parametrize("flags", [(), ("--copy-source",)])
+def test_words_that_training_never_has_as_targets_are_copied(flags):
+    """The task is to write the word after `name`; it has forty words that training never has there."""
+    words = dictionary("name", *(f"w{number}" for number in range(240)))
+    task = SimpleNamespace(source_dictionary=words, target_dictionary=words)
+    model = build(task, *flags, "--dropout", "0", arch=STOCK).train()
+    optimizer = torch.optim.Adam(model.parameters(), 2e-3)
+    torch.manual_seed(1)
+
+    def batch(first: int, last: int) -> tuple[dict, torch.Tensor]:
+        chosen = torch.randint(first, last, (32,))
+        noise = torch.randint(5, len(words), (32, 3))
+        sources = [[noise[row, 0], 4, chosen[row], noise[row, 1], noise[row, 2]] for row in range(32)]
+        tokens = stack([torch.tensor(source).numpy() for source in sources], True)
+        previous = torch.full((32, 1), EOS)
+        return {"src_tokens": tokens, "src_lengths": torch.full((32,), 6), "prev_output_tokens": previous}, chosen
+
+    for _ in range(250):
+        inputs, chosen = batch(5, 205)
+        loss = functional.cross_entropy(model(**inputs)[0][:, 0], chosen)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    inputs, chosen = batch(205, 245)
+    right = model.eval()(**inputs)[0][:, 0].argmax(1).eq(chosen).float().mean()
+    assert right > 0.3 if flags else right < 0.1
