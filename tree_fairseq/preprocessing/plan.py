@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from argparse import ArgumentTypeError, Namespace
+from argparse import Namespace
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -46,19 +46,7 @@ TREE_SIDES = {
 }
 _MODALITY = "tree: every line is a tree in the notation below"
 _SENTENCES = "; constituency: every line is a sentence, and its parse by --tree-parser is the tree"
-
-
-def notation_name(name: str) -> str:
-    """Reads the name of a notation; argparse reports others."""
-    try:
-        notation_named(name)
-    except InputError as error:
-        raise ArgumentTypeError(str(error)) from None
-    return name
-
-
 _NOTATION = {
-    "type": notation_name,
     "metavar": "NAME",
     "default": "bracket",
     "help": f"how the trees are written: {', '.join(notation_names())}; bracket: ( head child ... ), as s-expressions "
@@ -253,14 +241,16 @@ def modality(args: Namespace, side: str) -> str:
 
 def _symbol_sides(args: Namespace, parser_options: ParserOptions | None) -> tuple[SymbolSide, ...]:
     """The sides that are symbol trees; a constituency side is parsed with the options."""
-    sides = []
-    notations = [args.source_notation, args.target_notation]
-    has_programs = any(isinstance(notation_named(name), Language) for name in notations)
+    sides: list[SymbolSide] = []
+    if modality(args, "source") == modality(args, "target") == "sequence":
+        return ()
+    has_programs = any(
+        isinstance(notation_named(name), Language) for name in (args.source_notation, args.target_notation)
+    )
     binarization = args.binarization or ("none" if has_programs else "lcrs")
     if has_programs and binarization != "none":
-        raise InputError(
-            "--binarization lcrs: programs have as many branches as their productions", hint="Leave it out."
-        )
+        hint = "Leave it out."
+        raise InputError("--binarization lcrs: programs have as many branches as their productions", hint=hint)
     for side, lang in (("source", args.source_lang), ("target", args.target_lang)):
         kind = modality(args, side)
         if kind == "sequence" or lang is None or (side == "target" and args.only_source):
