@@ -13,7 +13,7 @@ from fairseq.models.fairseq_decoder import FairseqDecoder
 from torch.nn import functional
 
 from tests.nn.direct_copying import direct_mixture, direct_pointer
-from tests.nn.tiny import EOS, PAD, build, dictionary, net_input, pairs, stack, stock_flags, tiny_task
+from tests.nn.tiny import EOS, PAD, build, dictionary, net_input, pairs, stock_flags, tiny_task
 from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary, texts_of
 from tree_fairseq.errors import InputError
 from tree_fairseq.nn.copying import SharedTexts, SourcePointer
@@ -22,21 +22,16 @@ from tree_fairseq.trees.symbols import SymbolEncoding
 
 STOCK = "source_encoder_transformer_tiny"
 WORDS = dictionary("x", "y@@", "\u2581y", "z", "of", "both")
-TARGETS = dictionary("Name|x", "x", "y", "and", "both", "yy", "arg|x", "Name|y")
+SYMBOLS = ('Name\\s"x^0', '"x^0', '"y^0', '"and^0', '"both^0', '"yy^0', 'arg\\s"x^0', 'Name\\s"y^0')
+TARGETS = SymbolDictionary(dictionary(*SYMBOLS), SymbolEncoding("dfs", "none"), notation_named("python"))
+TEXTS = SharedTexts.of(WORDS, TARGETS)
 
 
-def texts_of_targets() -> list[str | None]:
-    """The texts of the targets here stand after a bar."""
-    texts = [symbol.rpartition("|")[2] for symbol in TARGETS.symbols]
-    return [None] * TARGETS.nspecial + texts[TARGETS.nspecial :]
-
-
-def shared_texts(monkeypatch) -> SharedTexts:
-    real = texts_of
-    monkeypatch.setattr(
-        "tree_fairseq.nn.copying.texts_of", lambda own: texts_of_targets() if own is TARGETS else real(own)
-    )
-    return SharedTexts.of(WORDS, TARGETS)
+def stock_inputs(task, *lengths: int) -> dict:
+    """What a model without trees reads."""
+    inputs = net_input(pairs(task, *lengths))
+    del inputs["source_spans"]
+    return inputs
 
 
 def mix(texts: SharedTexts, logits, weights, tokens, gate) -> torch.Tensor:
@@ -60,37 +55,32 @@ def random_batch(seed: int, rows: int = 4, columns: int = 3, width: int = 7):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_mixture_and_its_gradients_equal_loops(seed, monkeypatch):
-    texts = shared_texts(monkeypatch)
+def test_the_mixture_and_its_gradients_equal_loops(seed):
     logits, attention, tokens, gate = random_batch(seed)
     weights = torch.randn(logits.shape).double()
     found = []
     for computed in ("fast", "direct"):
         leaves = [part.clone().requires_grad_() for part in (logits, attention, gate)]
         if computed == "fast":
-            scores = mix(texts, leaves[0], leaves[1], tokens, leaves[2])
+            scores = mix(TEXTS, leaves[0], leaves[1], tokens, leaves[2])
         else:
             source = [[texts_of(WORDS)[token] for token in row] for row in tokens.tolist()]
-            scores = direct_mixture(*leaves, source, texts_of_targets()).log()
+            scores = direct_mixture(*leaves, source, texts_of(TARGETS)).log()
         found.append([scores, *torch.autograd.grad((scores * weights).sum(), leaves)])
-    # How what is lost is distributed changes with weights that do not sum to one; they always do.
     fast, direct = found
     torch.testing.assert_close(fast[0], direct[0], rtol=1e-12, atol=1e-12)
-    for place in (1, 3):
-        torch.testing.assert_close(fast[place], direct[place], rtol=1e-10, atol=1e-12)
+    torch.testing.assert_close(fast[1::2], direct[1::2], rtol=1e-10, atol=1e-12)
+    # How what is lost is distributed changes with weights that do not sum to one; they always do.
     of_logits = [part[2] - (part[2] * attention).sum(2, keepdim=True) for part in (fast, direct)]
     torch.testing.assert_close(*(part.masked_fill(attention == 0, 0) for part in of_logits), rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("size, dtype", [(1, torch.float64), (60, torch.float32), (300, torch.float32)])
-def test_probabilities_sum_to_one_and_gradients_are_finite(size, dtype, monkeypatch):
+def test_probabilities_sum_to_one_and_gradients_are_finite(size, dtype):
     """Also where everything or nothing is copied, and for symbols that are never generated."""
-    texts = shared_texts(monkeypatch)
     logits, attention, tokens, gate = random_batch(7)
-    leaves = [
-        (part * scale).to(dtype).requires_grad_() for part, scale in ((logits, size), (attention, 1), (gate, size))
-    ]
-    scores = mix(texts, leaves[0], leaves[1], tokens, leaves[2])
+    leaves = [part.to(dtype).requires_grad_() for part in (logits * size, attention, gate * size)]
+    scores = mix(TEXTS, leaves[0], leaves[1], tokens, leaves[2])
     torch.testing.assert_close(scores.exp().sum(2), torch.ones(4, 3, dtype=dtype), rtol=1e-5, atol=1e-5)
     functional.cross_entropy(scores.flatten(0, 1), torch.arange(12) % len(TARGETS)).backward()
     assert all(torch.isfinite(leaf.grad).all() for leaf in leaves)
@@ -109,15 +99,9 @@ def test_with_a_joined_dictionary_it_is_fairseqs_pointer_generator():
     logits, attention, tokens, gate = random_batch(1)
     logits = logits[..., :1].new_tensor(torch.randn(4, 3, len(words)).tolist())
     attention = functional.normalize(attention.masked_fill((tokens < 4)[:, None], 0), p=1, dim=2)
-    decoder = SimpleNamespace(
-        force_p_gen=None,
-        adaptive_softmax=None,
-        output_projection=lambda features: features,
-        num_types=len(words),
-        num_embeddings=len(words),
-        num_oov_types=0,
-        onnx_trace=False,
-    )
+    decoder = SimpleNamespace(force_p_gen=None, adaptive_softmax=None, num_oov_types=0, onnx_trace=False)
+    decoder.num_types = decoder.num_embeddings = len(words)
+    decoder.output_projection = torch.nn.Identity()
     decoder.get_normalized_probs_scriptable = functools.partial(FairseqDecoder.get_normalized_probs_scriptable, decoder)
     logits, attention, gate = (part.float() for part in (logits, attention, gate))  # as theirs are
     theirs = TransformerPointerGeneratorDecoder.output_layer(decoder, logits, attention, tokens, gate.sigmoid())
@@ -129,20 +113,17 @@ def test_with_a_joined_dictionary_it_is_fairseqs_pointer_generator():
 
 
 @pytest.mark.parametrize(
-    "notation, symbols",
+    "notation, binarization, symbols",
     [
-        ("python", {'Name\\s"x^0': "x", '"get^0': "get", 'Name\\s"^2': None, "Module^0": None, '"\\s^0': " "}),
-        ("bracket", {"answer^1": None, "texas^0": "texas", "<null>": None, "<unk:0>": None, "word": None}),
+        ("python", "none", {'Name\\s"x^0': "x", '"get^0': "get", 'Name\\s"^2': None, "Module^0": None, '"\\s^0': " "}),
+        ("bracket", "none", {"answer^1": None, "texas^0": "texas", "<null>": None, "<unk:0>": None, "word": None}),
+        # In binary form a leaf may have a sibling.
+        ("bracket", "lcrs", {"a^0": "a", "b^1": "b", "c^2": None}),
     ],
 )
-def test_texts_of_symbols_are_those_of_leaves_and_pieces(notation, symbols):
-    made = SymbolDictionary(dictionary(*symbols), SymbolEncoding("dfs", "none"), notation_named(notation))
+def test_texts_of_symbols_are_those_of_leaves_and_pieces(notation, binarization, symbols):
+    made = SymbolDictionary(dictionary(*symbols), SymbolEncoding("dfs", binarization), notation_named(notation))
     assert texts_of(made) == [None] * made.nspecial + list(symbols.values())
-
-
-def test_in_binary_form_a_leaf_may_have_a_sibling():
-    made = SymbolDictionary(dictionary("a^0", "b^1", "c^2"), SymbolEncoding("dfs", "lcrs"), notation_named("bracket"))
-    assert texts_of(made)[made.nspecial :] == ["a", "b", None]
 
 
 def test_words_lose_the_marks_of_subwords():
@@ -156,7 +137,7 @@ def test_words_lose_the_marks_of_subwords():
 def test_a_model_copies_as_the_equations_say(arch):
     task = tiny_task(joined=True)
     model = build(task, "--copy-source", arch=arch).double()
-    inputs = {name: part for name, part in net_input(pairs(task, 5, 3, 8)).items() if name != "source_spans"}
+    inputs = stock_inputs(task, 5, 3, 8)
     found, _ = model(**inputs)
     decoder, pointer = model.decoder, model.decoder.pointer
     encoder_out = model.encoder(inputs["src_tokens"], src_lengths=inputs["src_lengths"])
@@ -170,10 +151,9 @@ def test_a_model_copies_as_the_equations_say(arch):
     source = [[texts[token] for token in row] for row in inputs["src_tokens"].tolist()]
     expected = direct_mixture(decoder.output_layer(states), weights, gate, source, texts_of(task.target_dictionary))
     torch.testing.assert_close(found.exp(), expected, rtol=1e-9, atol=1e-12)
-    one = torch.autograd.grad(found.exp()[..., 5].sum(), list(pointer.parameters()))
-    other = torch.autograd.grad(expected[..., 5].sum(), list(pointer.parameters()))
-    for each, twin in zip(one, other):
-        torch.testing.assert_close(each, twin, rtol=1e-7, atol=1e-12)
+    sums = (part[..., 5].sum() for part in (found.exp(), expected))
+    gradients = [torch.autograd.grad(each, list(pointer.parameters())) for each in sums]
+    torch.testing.assert_close(*gradients, rtol=1e-7, atol=1e-12)
 
 
 def test_the_rest_of_a_model_starts_as_without_a_pointer():
@@ -185,23 +165,23 @@ def test_the_rest_of_a_model_starts_as_without_a_pointer():
     assert plain.decoder.pointer is None and "forward" not in vars(plain.encoder)
 
 
-@pytest.mark.parametrize("arch", ["transformer", STOCK])
-def test_training_goes_on_from_a_checkpoint_without_a_pointer(arch):
+@pytest.mark.parametrize(
+    "before, after", [("transformer", STOCK), ("transformer", "tree_transformer_tiny"), (STOCK, STOCK)]
+)
+def test_training_goes_on_from_a_checkpoint_without_a_pointer(before, after):
     task = tiny_task(joined=True)
-    sizes = stock_flags() if arch == "transformer" else []
-    weights = build(task, *sizes, arch=arch, seed=3).state_dict()
-    for name in (STOCK, "tree_transformer_tiny"):
-        if name == STOCK or arch == "transformer":
-            model = build(task, "--copy-source", arch=name)
-            model.load_state_dict(copy.deepcopy(weights))
-            assert torch.equal(model.decoder.embed_tokens.weight, weights["decoder.embed_tokens.weight"])
+    sizes = stock_flags() if before == "transformer" else []
+    weights = build(task, *sizes, arch=before, seed=3).state_dict()
+    model = build(task, "--copy-source", arch=after)
+    model.load_state_dict(copy.deepcopy(weights))
+    assert torch.equal(model.decoder.embed_tokens.weight, weights["decoder.embed_tokens.weight"])
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_precision_mixes_in_single_precision(dtype):
     task = tiny_task(joined=True)
     model = build(task, "--copy-source", arch=STOCK)
-    inputs = {name: part for name, part in net_input(pairs(task, 5, 3)).items() if name != "source_spans"}
+    inputs = stock_inputs(task, 5, 3)
     with torch.no_grad():
         expected, _ = model(**inputs)
         found, _ = model.to(dtype)(**inputs)
@@ -218,8 +198,8 @@ def test_a_copy_of_a_model_reads_its_own_encoder():
     model = build(task, "--copy-source", arch=STOCK)
     other = copy.deepcopy(model)
     torch.nn.init.ones_(other.encoder.embed_tokens.weight)
-    inputs = {name: part for name, part in net_input(pairs(task, 5)).items() if name != "source_spans"}
-    states = [each.encoder(inputs["src_tokens"])["encoder_out"][0] for each in (model, other)]
+    tokens = stock_inputs(task, 5)["src_tokens"]
+    states = [each.encoder(tokens)["encoder_out"][0] for each in (model, other)]
     assert not torch.allclose(*states, atol=1e-3)
 
 
@@ -240,9 +220,8 @@ def test_words_that_training_never_has_as_targets_are_copied(flags):
 
     def batch(first: int, last: int) -> tuple[dict, torch.Tensor]:
         chosen = torch.randint(first, last, (32,))
-        noise = torch.randint(5, len(words), (32, 3))
-        sources = [[noise[row, 0], 4, chosen[row], noise[row, 1], noise[row, 2]] for row in range(32)]
-        tokens = stack([torch.tensor(source).numpy() for source in sources], True)
+        tokens = torch.randint(5, len(words), (32, 6))
+        tokens[:, 1], tokens[:, 2], tokens[:, 5] = words.index("name"), chosen, EOS
         previous = torch.full((32, 1), EOS)
         return {"src_tokens": tokens, "src_lengths": torch.full((32,), 6), "prev_output_tokens": previous}, chosen
 

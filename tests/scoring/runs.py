@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 from tree_fairseq.scoring.__main__ import main
@@ -20,6 +21,16 @@ def write_outputs(run: Path, hypotheses, subset: str = "test", closing: bool = T
         rows += [f"S-{number}\tx", f"T-{number}\t1"]
         rows += [] if text is None else [f"H-{number}\t-1.0\t{text}", f"H-{number}\t-2.0\tworse", f"P-{number}\t-1.0"]
     write_lines(run / f"generate-{subset}.txt", [*rows, *(["Generate test with beam=5: x"] if closing else [])])
+
+
+def common(items: Iterable, others: Iterable) -> int:
+    """How many of the items are among the others, which are taken away one by one."""
+    left, count = list(others), 0
+    for item in items:
+        if item in left:
+            left.remove(item)
+            count += 1
+    return count
 
 
 def score(name: str, folder: Path, *flags, run: str = "tree") -> int:

@@ -7,7 +7,7 @@ import sqlite3
 
 import pytest
 
-from tests.scoring.runs import score, scores, write_lines, write_outputs
+from tests.scoring.runs import common, score, scores, write_lines, write_outputs
 from tree_fairseq.data_bin.manifest import FileRecord, Manifest
 from tree_fairseq.data_bin.records import SymbolSideRecord
 from tree_fairseq.scoring.__main__ import main
@@ -41,9 +41,10 @@ def sql(tmp_path):
     return tmp_path
 
 
-def judge(folder, *flags, run="tree", name="code", notation="java"):
+def judge(folder, *flags, notation="java"):
+    name = "sql" if notation == "sql" else "code"
     given = ["--references", folder / "text", "--target-lang", notation, "--notation", notation]
-    return score(name, folder, *given, *flags, run=run)
+    return score(name, folder, *given, *flags)
 
 
 def test_programs_are_compared_as_trees_and_as_texts(java, capsys, caplog):
@@ -52,8 +53,7 @@ def test_programs_are_compared_as_trees_and_as_texts(java, capsys, caplog):
     metrics = found["metrics"]
     assert [metrics[name] for name in ("exact_match", "exact_text", "parses")] == [25, 25, 50]
     assert 0 < metrics["codebleu"] < 100 and 0 < metrics["bleu"] < 100 and 0 < metrics["tree_f1"] < 100
-    counts = {"references_that_do_not_parse": {"test": 1}, "outputs_that_do_not_parse": {"test": 2}}
-    assert {name: found[name] for name in counts} == counts
+    assert found["references_that_do_not_parse"] == {"test": 1} and found["outputs_that_do_not_parse"] == {"test": 2}
     assert "1 of 4 references are not java, and no output is right there; the first is 4" in caplog.text
     assert sum(row["sentences"] for row in found["by_size"]["test"]) == 4 and len(found["by_depth"]["test"]) == 2
     assert json.loads((java / "result.json").read_text())["metric"] == "exact_match"
@@ -82,21 +82,15 @@ def test_programs_that_training_has_are_a_group(java):
 
 
 def test_f1_of_trees_counts_nodes_with_their_children():
-    """The twin: nodes are taken away one by one."""
     language = language_named("java")
+
+    def shapes(tree):
+        return [(node.label, [child.label for child in node.children]) for node in language.whole(tree).preorder()]
+
     trees, others = ([language.read(text) for text in side] for side in (JAVA[:3], [*SAME[:2], "int h(){return 0+0;}"]))
-    common = total = 0
-    for tree, other in zip(trees, others):
-        shapes = [
-            [(node.label, [child.label for child in node.children]) for node in language.whole(each).preorder()]
-            for each in (tree, other)
-        ]
-        total += sum(map(len, shapes))
-        for shape in shapes[0]:
-            if shape in shapes[1]:
-                shapes[1].remove(shape)
-                common += 1
-    assert TreeF1(trees, others).metrics(range(3))["tree_f1"] == pytest.approx(200 * common / total)
+    pairs = [(shapes(tree), shapes(other)) for tree, other in zip(trees, others)]
+    expected = 200 * sum(common(*pair) for pair in pairs) / sum(len(one) + len(other) for one, other in pairs)
+    assert TreeF1(trees, others).metrics(range(3))["tree_f1"] == pytest.approx(expected)
     assert TreeF1(trees, [None] * 3).metrics([0])["tree_f1"] == 0
     assert TreeF1([None], [None]).metrics([0])["tree_f1"] == 0
     assert TreeF1([Tree("x")], [Tree("x")]).metrics([0])["tree_f1"] == 100
@@ -131,7 +125,7 @@ def test_programs_that_generation_did_not_finish_are_wrong(java):
 
 def test_queries_are_scored_by_what_they_return(sql, capsys):
     flags = ["--database", sql / "data.sqlite", "--training", sql / "text" / "test.sql"]
-    assert judge(sql, *flags, name="sql", notation="sql") == 0
+    assert judge(sql, *flags, notation="sql") == 0
     found = scores(sql)
     third = pytest.approx(100 / 3)
     assert found["metrics"]["exact_match"] == 0 and found["metrics"]["parses"] == 100
@@ -141,7 +135,7 @@ def test_queries_are_scored_by_what_they_return(sql, capsys):
     printed = capsys.readouterr().out
     assert "outputs that do not run: 1" in printed and "any query without rows is right: 1" in printed
     write_outputs(sql / "runs" / "stock", SQL)
-    assert judge(sql, *flags[:2], "--against", sql / "runs" / "stock", name="sql", notation="sql") == 0
+    assert judge(sql, *flags[:2], "--against", sql / "runs" / "stock", notation="sql") == 0
     rows = {row["metric"]: row for row in scores(sql)["differences"]}
     assert set(rows) == {"exact_match", "exact_text", "parses", "execution", "runs", "tree_f1"}
     assert rows["execution"]["only_baseline"] == 2

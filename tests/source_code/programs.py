@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tree_fairseq.source_code.registry import language_named
+from tree_fairseq.trees.tree import Tree
+
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 PROGRAMS = {
@@ -74,6 +77,12 @@ def lines_of(name: str) -> list[str]:
     if name not in ("sql", "python") and sys.version_info < (3, 10):
         pytest.skip("tree-sitter needs Python 3.10")
     return [line.strip() for line in PROGRAMS[name].strip().split("\n")]
+
+
+def trees_of(name: str) -> list[Tree]:
+    """The trees of the programs of a language."""
+    lines = lines_of(name)
+    return [language_named(name).read(line) for line in lines]
 
 
 def real_lines(name: str) -> list[str]:

@@ -40,10 +40,8 @@ def folded(tree: Tree) -> Tree:
     """The tree with chains and rests, built with `node` from the leaves up."""
 
     def fold(here: Tree, children: list[Tree]) -> Tree:
-        if not children:
-            return here
         type_name, *words = here.label.split(" ")
-        return node(type_name, words, children)
+        return node(type_name, words, children) if children else here
 
     return tree.fold(fold)
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.source_code.programs import lines_of
+from tests.source_code.programs import trees_of
 from tree_fairseq.errors import CorruptFileError
 from tree_fairseq.source_code.productions import MOST_CHILDREN
 from tree_fairseq.source_code.python import Python
 from tree_fairseq.source_code.registry import language_named, notation_of
-from tree_fairseq.source_code.spelling import CHARACTERS, FREQUENT_LEAF, Spelling
+from tree_fairseq.source_code.spelling import FREQUENT_LEAF, Spelling
 
 TRAINING = ["self.readFileName(x)", "self.readFileName(x, y)", "self.writeFileName(y)", "getBlock(x) + 12"] * 3 + [
     "readAll()"
@@ -35,9 +35,8 @@ def test_pieces_join_to_the_text(spelling, text):
 
 @pytest.mark.parametrize("name", ["sql", "python", "java", "csharp"])
 def test_a_spelled_program_is_the_same_program(spelling, name):
-    language = language_named(name) if lines_of(name) else None
-    for line in lines_of(name):
-        tree = language.read(line)
+    language = language_named(name)
+    for tree in trees_of(name):
         spelled = spelling.spell(tree)
         assert language.whole(spelled) == language.whole(tree)
         assert language.write(spelled) == language.write(tree)
@@ -50,11 +49,6 @@ def test_frequent_leaves_stay_whole_and_others_have_pieces(spelling):
     assert 'Name "self' in labels
     assert next(label for label in labels if label.startswith('"')) == '"read'
     assert "".join(label[1:] for label in labels if label.startswith('"')) == "readBlockz"
-
-
-def test_the_characters_of_ascii_spell_any_name(spelling):
-    text = "".join(CHARACTERS)
-    assert set(spelling.pieces(text)) <= {*CHARACTERS, *spelling.known}
 
 
 def test_a_model_is_saved_and_loaded(spelling, tmp_path):
