@@ -7,6 +7,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from tests.nn.tiny import PAD
+from tree_fairseq.data_bin.symbol_dictionary import texts_of
+
 
 def direct_mixture(
     logits: Tensor, weights: Tensor, gate: Tensor, source: Sequence[Sequence[str | None]], target: Sequence[str | None]
@@ -38,19 +41,31 @@ def direct_mixture(
     return torch.stack(rows)
 
 
-def direct_pointer(states: Tensor, memory: Tensor, padding: Tensor, weights: dict[str, Tensor]) -> tuple:
-    """One head of attention from ``[R, T, D]`` to ``[R, N, D']``: context ``[R, T, D]`` and weights ``[R, T, N]``."""
-    contexts, attended = [], []
-    for row in range(len(states)):
-        of_row, context = [], []
-        for state in states[row]:
-            query = weights["q_proj.weight"] @ state + weights["q_proj.bias"]
-            keys = [weights["k_proj.weight"] @ each + weights["k_proj.bias"] for each in memory[row]]
-            values = [weights["v_proj.weight"] @ each + weights["v_proj.bias"] for each in memory[row]]
-            scores = torch.stack([query @ key / len(query) ** 0.5 for key in keys]).exp() * ~padding[row]
-            of_row.append(scores / scores.sum())
-            summed = sum(weight * value for weight, value in zip(of_row[-1], values))
-            context.append(weights["out_proj.weight"] @ summed + weights["out_proj.bias"])
-        attended.append(torch.stack(of_row))
-        contexts.append(torch.stack(context))
-    return torch.stack(contexts), torch.stack(attended)
+def direct_copying(model, states: Tensor, memory: Tensor, tokens: Tensor, *embedded: Tensor) -> Tensor:
+    """Probabilities ``[R, T, V]`` of a model whose pointer is one head of attention.
+
+    Args:
+        states, memory: ``[R, T, D]`` of the decoder and ``[R, N, D']`` of the encoder
+        tokens: ``[R, N]``, the sources
+        embedded: ``[R, T, D]``, the symbols before those of the states, if the gate sees them
+    """
+    weights = dict(model.decoder.pointer.attention.named_parameters())
+
+    def projected(name: str, vectors: Tensor) -> Tensor:
+        return vectors @ weights[f"{name}_proj.weight"].T + weights[f"{name}_proj.bias"]
+
+    query, key, value = projected("q", states), projected("k", memory), projected("v", memory)
+    scores = (query @ key.transpose(1, 2) / query.size(2) ** 0.5).exp() * ~tokens.eq(PAD)[:, None]  # R x T x N
+    attention = scores / scores.sum(2, keepdim=True)
+    gate = model.decoder.pointer.gate(torch.cat([projected("out", attention @ value), states, *embedded], 2))
+    words, symbols = texts_of(model.encoder.dictionary), texts_of(model.decoder.dictionary)
+    source = [[words[token] for token in row] for row in tokens.tolist()]
+    return direct_mixture(model.decoder.output_layer(states), attention, gate, source, symbols)
+
+
+def assert_equal_gradients(fast: Tensor, direct: Tensor, parameters: Sequence[Tensor]) -> None:
+    """Of the sum of squares of two tensors."""
+    found, expected = (
+        torch.autograd.grad(each.square().sum(), parameters, retain_graph=True) for each in (fast, direct)
+    )
+    torch.testing.assert_close(found, expected, rtol=1e-7, atol=1e-12)

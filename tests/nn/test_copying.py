@@ -12,7 +12,7 @@ from fairseq.examples.pointer_generator.pointer_generator_src.transformer_pg imp
 from fairseq.models.fairseq_decoder import FairseqDecoder
 from torch.nn import functional
 
-from tests.nn.direct_copying import direct_mixture, direct_pointer
+from tests.nn.direct_copying import assert_equal_gradients, direct_copying, direct_mixture
 from tests.nn.tiny import EOS, PAD, build, dictionary, net_input, pairs, stock_flags, tiny_task
 from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary, texts_of
 from tree_fairseq.errors import InputError
@@ -139,21 +139,13 @@ def test_a_model_copies_as_the_equations_say(arch):
     model = build(task, "--copy-source", arch=arch).double()
     inputs = stock_inputs(task, 5, 3, 8)
     found, _ = model(**inputs)
-    decoder, pointer = model.decoder, model.decoder.pointer
-    encoder_out = model.encoder(inputs["src_tokens"], src_lengths=inputs["src_lengths"])
+    decoder, tokens = model.decoder, inputs["src_tokens"]
+    encoder_out = model.encoder(tokens, src_lengths=inputs["src_lengths"])
     states, _ = decoder.extract_features(inputs["prev_output_tokens"], encoder_out)
-    parameters = dict(pointer.attention.named_parameters())
-    memory = encoder_out["encoder_out"][0].transpose(0, 1)
-    context, weights = direct_pointer(states, memory, inputs["src_tokens"].eq(PAD), parameters)
     embedded = decoder.embed_scale * decoder.embed_tokens(inputs["prev_output_tokens"])
-    gate = pointer.gate(torch.cat([context, states, embedded], 2))
-    texts = texts_of(task.source_dictionary)
-    source = [[texts[token] for token in row] for row in inputs["src_tokens"].tolist()]
-    expected = direct_mixture(decoder.output_layer(states), weights, gate, source, texts_of(task.target_dictionary))
+    expected = direct_copying(model, states, encoder_out["encoder_out"][0].transpose(0, 1), tokens, embedded)
     torch.testing.assert_close(found.exp(), expected, rtol=1e-9, atol=1e-12)
-    sums = (part[..., 5].sum() for part in (found.exp(), expected))
-    gradients = [torch.autograd.grad(each, list(pointer.parameters())) for each in sums]
-    torch.testing.assert_close(*gradients, rtol=1e-7, atol=1e-12)
+    assert_equal_gradients(found.exp(), expected, list(decoder.pointer.parameters()))
 
 
 def test_the_rest_of_a_model_starts_as_without_a_pointer():

@@ -124,21 +124,18 @@ def trains_and_generates(task, decoder: Decoder, *flags: str) -> None:
 
 
 @pytest.mark.parametrize("encoder", ENCODERS)
-@pytest.mark.parametrize("decoder", list(DECODERS))
-def test_encoders_of_constituency_trees_with_all_decoders(folder_of, albert, encoder, decoder):
+@pytest.mark.parametrize(
+    "decoder, more",
+    [
+        *((decoder, ()) for decoder in DECODERS),
+        *((decoder, ("--copy-source",)) for decoder in ("stock", "structural", "tree insertion", "left to right")),
+    ],
+)
+def test_encoders_of_constituency_trees_with_all_decoders(folder_of, albert, encoder, decoder, more):
     decoder = DECODERS[decoder]
     flags = [decoder.option, encoder, *(("--encoder-path", str(albert)) if encoder == "pretrained" else ())]
     task = task_over(folder_of("nl", "lf", *PARSED, *decoder.preprocessing), decoder.task, "nl", "lf")
-    trains_and_generates(task, decoder, *flags)
-
-
-@pytest.mark.parametrize("encoder", ENCODERS)
-@pytest.mark.parametrize("decoder", ["stock", "structural", "tree insertion", "left to right"])
-def test_pointers_to_the_sources_of_all_encoders(folder_of, albert, encoder, decoder):
-    decoder = DECODERS[decoder]
-    flags = [decoder.option, encoder, *(("--encoder-path", str(albert)) if encoder == "pretrained" else ())]
-    task = task_over(folder_of("nl", "lf", *PARSED, *decoder.preprocessing), decoder.task, "nl", "lf")
-    trains_and_generates(task, decoder, *flags, "--copy-source")
+    trains_and_generates(task, decoder, *flags, *more)
 
 
 @pytest.mark.parametrize("decoder", ["sequence insertion", "tree gru"])

@@ -94,9 +94,6 @@ def real_lines(name: str) -> list[str]:
         return [entry["sql"][0] for file in files for entry in json.loads(file.read_text(encoding="utf-8"))]
     if name == "django":
         return (SHARED / "django" / "all.code").read_text(encoding="utf-8").split("\n")[:-1]
-    if name == "hearthstone":
-        files = [SHARED / "hearthstone" / f"{split}_hs.out" for split in ("train", "dev", "test")]
-    else:
-        folder = SHARED / "codexglue_java_cs"
-        files = [folder / f"{split}.java-cs.txt.{name}" for split in ("train", "valid", "test")]
+    pattern = "hearthstone/*_hs.out" if name == "hearthstone" else f"codexglue_java_cs/*.java-cs.txt.{name}"
+    files = sorted(SHARED.glob(pattern))
     return [line for file in files for line in file.read_text(encoding="utf-8").split("\n")[:-1]]

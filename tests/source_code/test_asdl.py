@@ -41,11 +41,9 @@ def test_types_and_fields(grammar):
 def all_ways(fields: list[tuple[str, str]], arity: int) -> list[list[str]]:
     """The type of each child, for all ways to give so many children to fields in order."""
     ranges = {"": [1], "?": [0, 1], "*": range(arity + 1)}
-    ways = []
-    for counts in itertools.product(*(ranges[many] for _, many in fields)):
-        if sum(counts) == arity:
-            ways.append([name for (name, _), count in zip(fields, counts) for _ in range(count)])
-    return ways
+    counted = itertools.product(*(ranges[many] for _, many in fields))
+    ways = ([name for (name, _), count in zip(fields, counts) for _ in range(count)] for counts in counted)
+    return [way for way in ways if len(way) == arity]
 
 
 @settings(max_examples=100, deadline=None)

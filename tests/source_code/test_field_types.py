@@ -74,10 +74,9 @@ def test_a_grammar_of_half_of_a_corpus_accepts_the_other_half(corpus, name):
 
 
 def test_clauses_stay_in_their_places():
-    types = probe(language_named("sql"), trees_of("sql"))
-    assert "From" not in types.types["EQ.this"]
-    assert "Where" not in types.types["Select.expressions"]
-    assert {"Column", "Literal", "Subquery", "Count"} <= types.types["EQ.expression"]
+    types = probe(language_named("sql"), trees_of("sql")).types
+    assert "From" not in types["EQ.this"] and "Where" not in types["Select.expressions"]
+    assert {"Column", "Literal", "Subquery", "Count"} <= types["EQ.expression"]
 
 
 def test_types_are_saved_and_loaded(python_types, tmp_path):

@@ -12,7 +12,7 @@ from fairseq.models import ARCH_CONFIG_REGISTRY
 from fairseq.models.transformer import TransformerDecoderBase
 from torch.nn import functional
 
-from tests.nn.direct_copying import direct_mixture, direct_pointer
+from tests.nn.direct_copying import assert_equal_gradients, direct_copying
 from tests.nn.tiny import arguments, build, tiny_task
 from tests.tree_insertion.insertion_pairs import TINY, Examples, build_insertion, insertion_task
 from tests.tree_insertion.partial_trees import PAD
@@ -134,23 +134,15 @@ def test_a_slot_copies_as_the_equations_say():
     vectors: list[torch.Tensor] = []
     model.decoder.slots.register_forward_hook(lambda module, given, output: vectors.append(output))
     output = model(**inputs)
-    pointer, tokens = model.decoder.pointer, inputs["src_tokens"]
-    memory = model.encoder(tokens)["encoder_out"][0].transpose(0, 1)
+    tokens, pointer = inputs["src_tokens"], model.decoder.pointer
+    assert set(texts_of(model.encoder.dictionary)) & set(texts_of(model.decoder.dictionary)) - {None}
     rows = output["slot"] // (KINDS * inputs["partial_tree"]["labels"].size(1))
+    memory = model.encoder(tokens)["encoder_out"][0].transpose(0, 1)
     states = vectors[0].unsqueeze(1)  # Z x 1 x D
-    weights = dict(pointer.attention.named_parameters())
-    context, attention = direct_pointer(states, memory[rows], tokens.eq(PAD)[rows], weights)
-    gate = pointer.gate(torch.cat([context, states], 2))
-    words, labels = texts_of(model.encoder.dictionary), texts_of(model.decoder.dictionary)
-    assert set(words) & set(labels) - {None}
-    source = [[words[token] for token in row] for row in tokens[rows].tolist()]
-    expected = direct_mixture(model.decoder.output_layer(states), attention, gate, source, labels).squeeze(1)
+    expected = direct_copying(model, states, memory[rows], tokens[rows]).squeeze(1)
     torch.testing.assert_close(output["logits"].exp(), expected, rtol=1e-9, atol=1e-12)
     parameters = [*pointer.parameters(), *model.decoder.slots.parameters()]
-    sums = ((each * each).sum() for each in (output["logits"].exp(), expected))
-    gradients = (torch.autograd.grad(each, parameters, retain_graph=True) for each in sums)
-    for fast, direct in zip(*gradients):
-        torch.testing.assert_close(fast, direct, rtol=1e-7, atol=1e-12)
+    assert_equal_gradients(output["logits"].exp(), expected, parameters)
 
 
 def test_which_child_a_node_is_shows_in_child_relations_alone():
