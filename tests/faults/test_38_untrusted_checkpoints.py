@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import os
+import pickle
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 import torch
 
-from tests.end_to_end.commands import run
+from tests.end_to_end.commands import ROOT, run
 from tests.end_to_end.fixtures import TASK, Training, train
 from tests.end_to_end.tiny_corpus import make_pairs
-from tests.faults.hostile_checkpoints import HARMLESS, OF_MODELS, REFUSED, RELEASED, Attacks
+from tests.faults.hostile_checkpoints import HARMLESS, OF_MODELS, REFUSED, RELEASED, Attacks, Payload
 from tests.faults.limits import crash_file, outcome
 from tests.fork_server import CONSOLE_SCRIPTS
 from tree_fairseq import hub
 from tree_fairseq.__main__ import COMMANDS
 from tree_fairseq.commands import average, explore, induce, release, replay, translate
+from tree_fairseq.errors import ParserError
+from tree_fairseq.parsing.parsers import ParserOptions, build_parser
 from tree_fairseq.scoring import runs
 from tree_fairseq.scoring.__main__ import SCORERS
 
@@ -167,6 +171,15 @@ def test_hostile_released_models(command, attacks, trained, tmp_path):
         attack: end for attack, end in found.items() if end != "refused" and (end, attack in may_do) != ("done", True)
     }
     assert wrong == {}
+
+
+def test_a_parser_s_model_that_would_run_code_is_refused(marker, tmp_path):
+    folder = shutil.copytree(ROOT / "examples" / "quickstart" / "stanza-en", tmp_path / "parser")
+    model = torch.load(folder / "constituency.pt", map_location="cpu", weights_only=True)
+    torch.save({**model, "payload": Payload(marker)}, folder / "constituency.pt")
+    with pytest.raises((ParserError, pickle.UnpicklingError, RuntimeError)):
+        parser = build_parser(ParserOptions(name="stanza", lang="en", parser_dir=str(folder)))
+        parser.parse([["the", "man", "sleeps", "."]])
 
 
 def test_the_traps_would_run_code(attacks, marker, tmp_path):
