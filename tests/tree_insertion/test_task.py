@@ -95,16 +95,22 @@ def test_only_training_sees_several_partial_trees_of_a_target(folder):
     assert all(batch["partial_states"] == batch["nsentences"] for batch in batches(task, "valid"))
 
 
-def test_options_reach_the_batches(folder):
+@pytest.mark.parametrize(
+    "arch, even",
+    [
+        ("tree_insertion_transformer_tiny", {"insertion_oracle": "exact", "target_distribution": "optimal"}),
+        ("sequence_insertion_transformer_tiny", {"target_distribution": "uniform"}),
+    ],
+)
+def test_options_reach_the_batches(folder, arch, even):
     def shares(**options):
-        return torch.cat(
-            [batch["slot_target"]["probability"] for batch in batches(task_of(folder, **options), "train")]
-        )
+        task = task_of(folder, **options)
+        task.build_model(arguments(arch))
+        return torch.cat([batch["slot_target"]["probability"] for batch in batches(task, "train")])
 
     # Of ten times the temperature the shares are nearer to each other.
     assert shares(target_temperature=10.0).std() < shares(target_temperature=1.0).std() < shares().std()
-    optimal = shares(insertion_oracle="exact", target_distribution="optimal")
-    assert torch.allclose(1 / optimal, (1 / optimal).round(), atol=1e-4)
+    assert torch.allclose(1 / shares(**even), (1 / shares(**even)).round(), atol=1e-4)
 
 
 def test_trees_of_sources_come_along(corpus, tmp_path):
@@ -230,17 +236,6 @@ def test_models_are_given_sequences(folder, arch, names):
         output = model(**batch["net_input"])
         logits = output["logits"] if isinstance(output, dict) else output[0]
         assert logits.shape[-1] == len(model.sequences) and torch.isfinite(logits).all()
-
-
-def test_supervision_reaches_the_batches(folder):
-    def shares(**options):
-        task = task_of(folder, **options)
-        task.build_model(arguments("sequence_insertion_transformer_tiny"))
-        return torch.cat([batch["slot_target"]["probability"] for batch in batches(task, "train")])
-
-    uniform = shares(target_distribution="uniform")
-    assert torch.allclose(1 / uniform, (1 / uniform).round(), atol=1e-4)
-    assert shares(target_temperature=10.0).std() < shares(target_temperature=1.0).std() < shares().std()
 
 
 def test_models_that_do_not_fit_are_refused(folder):
