@@ -118,12 +118,6 @@ def test_malformed_parses_in_the_text_column(tmp_path):
     assert (caught.value.path, caught.value.line, caught.value.column) == (str(path), 2, 1)
 
 
-def test_a_one_word_sentence_is_an_example(tmp_path):
-    write_lines(tmp_path / "train.trees", ["(1 film)", "(0 (1 (0 a) (1 b)))"])
-    classify("--input-format", "trees", "--trainpref", tmp_path / "train", "--destdir", tmp_path / "bin")
-    assert (tmp_path / "bin/tree.json").exists()
-
-
 def test_a_dictionary_with_the_mark_of_no_class(tmp_path):
     write_lines(tmp_path / "train.tsv", GOOD_ROWS)
     write_lines(tmp_path / "dict", ["pos 1", "neg 1", "- 1"])
