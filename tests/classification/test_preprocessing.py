@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from subword_nmt.learn_bpe import learn_bpe
 import tests.parsing.fake_parsers  # noqa: F401  (registers the parser "toy")
 from tests.classification.examples import classify, write_rows, write_trees
 from tests.data_bin.corpora import folder_bytes, prefixes, read_lines, run_preprocess, write_lines
-from tests.faults.test_13_killed_preprocess import survives_every_kill
+from tests.faults.test_13_killed_preprocess import resetting, survives_every_kill
 from tree_fairseq.classification.examples import LineTrees
 from tree_fairseq.classification.folder import ClassificationRecord, ClassNodes
 from tree_fairseq.commands import annotate, export
@@ -324,14 +323,10 @@ def test_killed_at_any_moment(tmp_path, make):
     corpus = write(tmp_path / "corpus", **splits)
     destination = tmp_path / "work" / "bin"
 
-    def reset():
-        shutil.rmtree(tmp_path / "work", ignore_errors=True)
-        destination.parent.mkdir()
-
     def action():
         run(corpus, destination, splits=tuple(splits))
 
-    assert survives_every_kill(action, destination, reset, 8) > 8
+    assert survives_every_kill(action, destination, resetting(destination), 8) > 8
 
 
 def test_damaged_classes_are_noticed(trees, tmp_path):

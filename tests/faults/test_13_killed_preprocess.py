@@ -72,31 +72,28 @@ def survives_every_kill(action: Callable[[], None], destination: Path, reset: Ca
     return total
 
 
+def resetting(destination: Path, start: Path | None = None) -> Callable[[], None]:
+    """Empties the parent of the destination; the destination becomes a copy of ``start``, if there is one."""
+
+    def reset() -> None:
+        shutil.rmtree(destination.parent, ignore_errors=True)
+        destination.parent.mkdir()
+        if start is not None:
+            shutil.copytree(start, destination)
+
+    return reset
+
+
 def test_preprocessing_at_any_moment(tmp_path):
     corpus = write_corpus(tmp_path / "corpus", train=20, valid=4)
     destination = tmp_path / "work" / "bin"
-    destination.parent.mkdir()
-
-    def reset():
-        shutil.rmtree(destination, ignore_errors=True)
-        shutil.rmtree(tmp_path / "work" / "bin.building", ignore_errors=True)
 
     def action():
         run_preprocess(
             *prefixes(corpus / "mixed", "train", "valid"), "--destdir", destination, "--tree-parser", "brackets"
         )
 
-    assert survives_every_kill(action, destination, reset, 40) > 40
-
-
-def copying(start: Path, destination: Path) -> Callable[[], None]:
-    """Brings a folder back to what it was at the start."""
-
-    def reset() -> None:
-        shutil.rmtree(destination.parent, ignore_errors=True)
-        shutil.copytree(start, destination)
-
-    return reset
+    assert survives_every_kill(action, destination, resetting(destination), 40) > 40
 
 
 def test_adding_a_split_at_any_moment(tmp_path):
@@ -110,7 +107,7 @@ def test_adding_a_split_at_any_moment(tmp_path):
             *prefixes(corpus / "mixed", "test"), *given, "--destdir", destination, "--tree-parser", "brackets"
         )
 
-    survives_every_kill(action, destination, copying(start, destination), 30)
+    survives_every_kill(action, destination, resetting(destination, start), 30)
 
 
 def test_annotating_at_any_moment(tmp_path):
@@ -126,7 +123,7 @@ def test_annotating_at_any_moment(tmp_path):
         if status and not (destination / "tree.json").exists():
             raise RuntimeError("not annotated")
 
-    survives_every_kill(action, destination, copying(start, destination), 30)
+    survives_every_kill(action, destination, resetting(destination, start), 30)
     assert not (tmp_path / "work" / "bin.building").exists()
 
 

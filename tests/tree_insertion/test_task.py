@@ -11,10 +11,11 @@ import torch
 from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
+from tests.data_bin.corpora import read_lines
 from tests.end_to_end.commands import run
 from tests.end_to_end.tiny_programs import write_corpus
 from tests.nn.tiny import arguments, stock_flags
-from tests.tree_insertion.test_preprocessing import lines_of, preprocess
+from tests.tree_insertion.test_preprocessing import preprocess
 from tree_fairseq.errors import (
     CorruptFileError,
     DataFolderError,
@@ -66,7 +67,7 @@ def test_batches_of_all_splits(corpus, folder):
         and task.target_dictionary[task.target_dictionary.root] == ROOT_LABEL
     )
     for split in ("train", "valid", "test"):
-        lines = lines_of(corpus, split)
+        lines = read_lines(corpus / f"{split}.lf")
         seen = set()
         for batch in batches(task, split):
             partial = batch["net_input"]["partial_tree"]
@@ -197,7 +198,7 @@ def test_parts_of_a_split_are_joined(corpus, tmp_path):
     run("preprocess", "--task", "tree_insertion", "-s", "nl", "-t", "lf", *splits, "--destdir", data)
     task = task_of(data, upsample_primary=2)
     task.load_dataset("valid", combine=True)
-    joined, lines = task.dataset("valid"), 2 * lines_of(corpus, "valid") + lines_of(corpus, "test")
+    joined, lines = task.dataset("valid"), 2 * read_lines(corpus / "valid.lf") + read_lines(corpus / "test.lf")
     assert len(joined) == len(lines)
     sequences = [
         task.target_dictionary.sequence(item["labels"], item["parents"])
