@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from subword_nmt.learn_bpe import learn_bpe
 import tests.parsing.fake_parsers  # noqa: F401  (registers the parser "toy")
 from tests.classification.examples import classify, write_rows, write_trees
 from tests.data_bin.corpora import folder_bytes, prefixes, read_lines, run_preprocess, write_lines
-from tests.faults.test_13_killed_preprocess import survives_every_kill
+from tests.faults.test_13_killed_preprocess import resetting, survives_every_kill
 from tree_fairseq.classification.examples import LineTrees
 from tree_fairseq.classification.folder import ClassificationRecord, ClassNodes
 from tree_fairseq.commands import annotate, export
@@ -79,6 +78,14 @@ def from_rows(folder, destination, *arguments, splits=SPLITS, parser="balanced")
     return destination
 
 
+MAKERS = {"trees": (write_trees, from_trees), "rows": (write_rows, from_rows)}
+"""How to write examples, and how to preprocess them."""
+
+
+def record_of(data):
+    return Manifest.load(data).section(ClassificationRecord)
+
+
 def given(data):
     return ("--srcdict", data / "dict.text.txt", "--tgtdict", data / "dict.class.txt")
 
@@ -121,13 +128,9 @@ def test_texts_and_classes_are_what_stock_fairseq_makes_of_the_columns(rows, row
 
 def test_classes_are_sorted_and_counted(row_data):
     assert read_lines(row_data / "dict.class.txt") == ["9 15", "10 15", "neg 15", "pos 15"]
-    record = Manifest.load(row_data).section(ClassificationRecord)
-    assert (record.input_format, record.node_labels, record.node_symbols, record.text_parser) == (
-        "tsv",
-        False,
-        "parser",
-        None,
-    )
+    record = record_of(row_data)
+    assert (record.input_format, record.node_labels, record.node_symbols) == ("tsv", False, "parser")
+    assert record.text_parser is None
     assert (record.splits["test1"].lines, record.splits["test1"].tokens, record.splits["test1"].unlabelled) == (7, 7, 0)
 
 
@@ -166,7 +169,7 @@ def test_trees_come_back_as_they_were(trees, tree_data, tmp_path):
 
 
 def test_the_record_counts_nodes_without_a_class(trees, tree_data):
-    record = Manifest.load(tree_data).section(ClassificationRecord)
+    record = record_of(tree_data)
     labels = [label for line in read_lines(trees / "valid.trees") for label in labels_in_preorder(line)]
     split = record.splits["valid"]
     assert (split.lines, split.tokens, split.unlabelled) == (9, len(labels), labels.count("-")) and split.unlabelled > 0
@@ -175,8 +178,7 @@ def test_the_record_counts_nodes_without_a_class(trees, tree_data):
 
 def test_numbers_of_children_decide_whether_new_text_is_binarised(tmp_path):
     write_lines(tmp_path / "train.trees", ["(1 (1 a) (0 b) (1 c))"])
-    manifest = Manifest.load(from_trees(tmp_path, tmp_path / "bin", splits=("train",)))
-    assert not manifest.section(ClassificationRecord).binarize
+    assert not record_of(from_trees(tmp_path, tmp_path / "bin", splits=("train",))).binarize
 
 
 def test_words_are_split_and_put_together_again(trees, codes, tmp_path):
@@ -212,12 +214,8 @@ def test_other_ways_to_write_it(trees, tree_data, tmp_path, flags):
 
 def test_only_dictionaries(trees, tmp_path):
     data = from_trees(trees, tmp_path / "bin", "--dict-only")
-    assert sorted(path.name for path in data.glob("dict.*")) == [
-        "dict.class.txt",
-        "dict.label.text.txt",
-        "dict.text.txt",
-    ]
-    assert Manifest.load(data).section(ClassificationRecord).splits == {}
+    assert {path.name for path in data.glob("dict.*")} == {"dict.class.txt", "dict.label.text.txt", "dict.text.txt"}
+    assert record_of(data).splits == {}
 
 
 @pytest.mark.skipif(not SST.exists(), reason=f"needs {SST}")
@@ -226,10 +224,7 @@ def test_the_stanford_sentiment_treebank(tmp_path):
     write_lines(tmp_path / "train.trees", read_lines(SST))
     data = from_trees(tmp_path, tmp_path / "bin", splits=("train",))
     assert written_back(data, "train", tmp_path) == read_lines(SST)
-    record, trees = (
-        Manifest.load(data).section(ClassificationRecord).splits["train"],
-        Manifest.load(data).split("text", "train"),
-    )
+    record, trees = record_of(data).splits["train"], Manifest.load(data).split("text", "train")
     assert (record.lines, record.tokens, record.unlabelled) == (1101, 41447, 0)
     assert (trees.leaves, trees.nodes) == (21274, 41447)
     assert [line.split()[0] for line in read_lines(data / "dict.class.txt")] == ["0", "1", "2", "3", "4"]
@@ -263,9 +258,9 @@ def relabelled_leaves(forest):
 
 def test_the_parser_for_new_text_stays_with_the_folder(trees, tmp_path):
     data = from_trees(trees, tmp_path / "bin", "--tree-parser", "toy", "--tree-ssplit", "punct", splits=("train",))
-    assert Manifest.load(data).section(ClassificationRecord).text_options.ssplit == "punct"
+    assert record_of(data).text_options.ssplit == "punct"
     from_trees(trees, data, *given(data), splits=("test",))
-    record = Manifest.load(data).section(ClassificationRecord)
+    record = record_of(data)
     assert record.text_options.name == "toy" and sorted(record.splits) == ["test", "train"]
     with pytest.raises(DataFolderError, match="right-branching"):
         from_trees(trees, data, *given(data), "--tree-parser", "right-branching", splits=("valid",))
@@ -276,7 +271,7 @@ def test_the_parser_for_new_text_stays_with_the_folder(trees, tmp_path):
 
 @pytest.mark.parametrize("make", ["trees", "rows"])
 def test_a_split_is_added_with_the_dictionaries_of_the_folder(trees, rows, tmp_path, make):
-    source, run = (trees, from_trees) if make == "trees" else (rows, from_rows)
+    source, (_, run) = trees if make == "trees" else rows, MAKERS[make]
     data = run(source, tmp_path / "bin", splits=("train", "valid"))
     with pytest.raises(DestinationExistsError):
         run(source, data, splits=("train", "test"))
@@ -306,9 +301,7 @@ def test_texts_without_classes(rows, trees, tmp_path):
     write_lines(tmp_path / "test.tsv", ["a good film", "not so bad\tunheard-of"])
     from_rows(tmp_path, data, "--only-source", *given(data), splits=("test",), parser="toy")
     manifest = Manifest.load(data)
-    assert manifest.split("text", "test").lines == 2 and sorted(manifest.section(ClassificationRecord).splits) == [
-        "train"
-    ]
+    assert manifest.split("text", "test").lines == 2 and list(record_of(data).splits) == ["train"]
     assert check_folder(data) == []
     with pytest.raises(MissingTreesError, match="not for test"):
         manifest.verify_section(ClassificationRecord, data, ["test"])
@@ -326,22 +319,14 @@ def test_texts_without_classes(rows, trees, tmp_path):
 @pytest.mark.parametrize("make", ["trees", "rows"])
 def test_killed_at_any_moment(tmp_path, make):
     splits = {"train": 12, "valid": 3}
-    corpus = (
-        write_trees(tmp_path / "corpus", **splits) if make == "trees" else write_rows(tmp_path / "corpus", **splits)
-    )
+    write, run = MAKERS[make]
+    corpus = write(tmp_path / "corpus", **splits)
     destination = tmp_path / "work" / "bin"
 
-    def reset():
-        shutil.rmtree(tmp_path / "work", ignore_errors=True)
-        destination.parent.mkdir()
-
     def action():
-        if make == "trees":
-            from_trees(corpus, destination, splits=tuple(splits))
-        else:
-            from_rows(corpus, destination, splits=tuple(splits), parser="balanced")
+        run(corpus, destination, splits=tuple(splits))
 
-    assert survives_every_kill(action, destination, reset, 8) > 8
+    assert survives_every_kill(action, destination, resetting(destination), 8) > 8
 
 
 def test_damaged_classes_are_noticed(trees, tmp_path):

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 
 from tests.strategies import deep_tree, forests, plain_trees
 from tree_fairseq.drawing.tree_pictures import tree_to_svg
-from tree_fairseq.errors import OutsideTreeError
 from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.tree import Tree, forest_leaves, tree_to_text
 
@@ -97,9 +96,8 @@ def test_an_empty_forest_gives_an_empty_picture():
     assert tree_to_text(()) == ""
 
 
-def test_a_bare_word_is_refused():
-    with pytest.raises(OutsideTreeError):
-        tree_to_svg((Tree("word"),))
+def test_words_of_programs_are_drawn_without_tags():
+    assert all(f">{word}<" in tree_to_svg((Tree("f", [Tree("x"), Tree("g", [Tree("y")])]),)) for word in "fxgy")
 
 
 def test_text_by_example():

@@ -72,32 +72,34 @@ def survives_every_kill(action: Callable[[], None], destination: Path, reset: Ca
     return total
 
 
+def resetting(destination: Path, start: Path | None = None) -> Callable[[], None]:
+    """Empties the parent of the destination; the destination becomes a copy of ``start``, if there is one."""
+
+    def reset() -> None:
+        shutil.rmtree(destination.parent, ignore_errors=True)
+        destination.parent.mkdir()
+        if start is not None:
+            shutil.copytree(start, destination)
+
+    return reset
+
+
 def test_preprocessing_at_any_moment(tmp_path):
     corpus = write_corpus(tmp_path / "corpus", train=20, valid=4)
     destination = tmp_path / "work" / "bin"
-    destination.parent.mkdir()
-
-    def reset():
-        shutil.rmtree(destination, ignore_errors=True)
-        shutil.rmtree(tmp_path / "work" / "bin.building", ignore_errors=True)
 
     def action():
         run_preprocess(
             *prefixes(corpus / "mixed", "train", "valid"), "--destdir", destination, "--tree-parser", "brackets"
         )
 
-    assert survives_every_kill(action, destination, reset, 40) > 40
+    assert survives_every_kill(action, destination, resetting(destination), 40) > 40
 
 
 def test_adding_a_split_at_any_moment(tmp_path):
     corpus = write_corpus(tmp_path / "corpus", train=20, test=4)
-    start = tmp_path / "start"
+    start, destination = tmp_path / "start", tmp_path / "work" / "bin"
     run_preprocess(*prefixes(corpus / "mixed", "train"), "--destdir", start, "--tree-parser", "brackets")
-    destination = tmp_path / "work" / "bin"
-
-    def reset():
-        shutil.rmtree(destination.parent, ignore_errors=True)
-        shutil.copytree(start, destination)
 
     def action():
         given = ["--srcdict", destination / "dict.en.txt", "--tgtdict", destination / "dict.de.txt"]
@@ -105,18 +107,13 @@ def test_adding_a_split_at_any_moment(tmp_path):
             *prefixes(corpus / "mixed", "test"), *given, "--destdir", destination, "--tree-parser", "brackets"
         )
 
-    survives_every_kill(action, destination, reset, 30)
+    survives_every_kill(action, destination, resetting(destination, start), 30)
 
 
 def test_annotating_at_any_moment(tmp_path):
     corpus = write_corpus(tmp_path / "corpus", train=20, test=4)
-    start = tmp_path / "start"
+    start, destination = tmp_path / "start", tmp_path / "work" / "bin"
     run_preprocess(*prefixes(corpus / "leaves", "train", "test"), "--destdir", start)
-    destination = tmp_path / "work" / "bin"
-
-    def reset():
-        shutil.rmtree(destination.parent, ignore_errors=True)
-        shutil.copytree(start, destination)
 
     def action():
         # Refused when the earlier attempt had come to its end but for clearing away.
@@ -126,7 +123,7 @@ def test_annotating_at_any_moment(tmp_path):
         if status and not (destination / "tree.json").exists():
             raise RuntimeError("not annotated")
 
-    survives_every_kill(action, destination, reset, 30)
+    survives_every_kill(action, destination, resetting(destination, start), 30)
     assert not (tmp_path / "work" / "bin.building").exists()
 
 

@@ -22,13 +22,16 @@ def limit_file_size(size: int) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
 
+BRACKETS = ("--tree-parser", "brackets")
+
+
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
     return write_corpus(tmp_path_factory.mktemp("corpus"), train=300, valid=10)
 
 
 def test_at_any_size(corpus, tmp_path):
-    command = [*prefixes(corpus / "mixed", "train", "valid"), "--tree-parser", "brackets"]
+    command = [*prefixes(corpus / "mixed", "train", "valid"), *BRACKETS]
     run_preprocess(*command, "--destdir", tmp_path / "unbroken")
     largest = max(path.stat().st_size for path in (tmp_path / "unbroken").iterdir())
     for number, size in enumerate([0, 300, 1000, 2000, 4000, 10_000, largest - 1]):
@@ -44,23 +47,17 @@ def test_at_any_size(corpus, tmp_path):
 
 
 def test_in_a_worker_process(corpus, tmp_path):
-    command = [*prefixes(corpus / "mixed", "train"), "--tree-parser", "brackets", "--destdir", tmp_path / "bin"]
-    command += ["--workers", 3]
-    message = in_child(lambda: run_preprocess(*command), lambda: limit_file_size(2000))
+    command = [*prefixes(corpus / "mixed", "train"), *BRACKETS, "--destdir", tmp_path / "bin"]
+    message = in_child(lambda: run_preprocess(*command, "--workers", 3), lambda: limit_file_size(2000))
     assert str(message).startswith("DiskFullError: "), message
     assert not (tmp_path / "bin").exists() and not list(tmp_path.rglob("*.pt*"))
 
 
 def test_known_before_the_trees_are_written(corpus, tmp_path, monkeypatch):
     monkeypatch.setattr(files, "free_bytes", lambda folder: 5000)
-    message = in_child(
-        lambda: run_preprocess(
-            *prefixes(corpus / "mixed", "train"), "--tree-parser", "brackets", "--destdir", tmp_path / "bin"
-        )
-    )
-    assert re.search(
-        r"DiskFullError: no room for the trees of train.en-de.en .*: \d{5,} bytes are needed, 5000 are free", message
-    )
+    command = [*prefixes(corpus / "mixed", "train"), *BRACKETS, "--destdir", tmp_path / "bin"]
+    expected = r"DiskFullError: no room for the trees of train.en-de.en .*: \d{5,} bytes are needed, 5000 are free"
+    assert re.search(expected, in_child(lambda: run_preprocess(*command)))
     assert not (tmp_path / "bin").exists()
 
 
@@ -70,7 +67,7 @@ def test_when_a_file_is_synchronised(corpus, tmp_path, monkeypatch):
     def fail(descriptor):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    command = [*prefixes(corpus / "mixed", "train"), "--tree-parser", "brackets", "--destdir", tmp_path / "bin"]
+    command = [*prefixes(corpus / "mixed", "train"), *BRACKETS, "--destdir", tmp_path / "bin"]
 
     def action():
         monkeypatch.setattr("tree_fairseq.data_bin.tree_store.os.fsync", fail)
@@ -85,7 +82,7 @@ def test_when_a_file_is_synchronised(corpus, tmp_path, monkeypatch):
 def test_adding_trees_leaves_the_folder_as_it_was(corpus, tmp_path):
     run_preprocess(*prefixes(corpus / "leaves", "train"), "--destdir", tmp_path / "bin")
     before = folder_bytes(tmp_path / "bin")
-    command = [str(tmp_path / "bin"), "--tree-parser", "brackets", "--trainpref", str(corpus / "trees/train")]
+    command = [str(tmp_path / "bin"), *BRACKETS, "--trainpref", str(corpus / "trees/train")]
 
     def action():
         annotate.main.__wrapped__(command)

@@ -66,6 +66,9 @@ def test_a_manifest_names_files_of_its_folder_only(data_bin, tmp_path, name):
     folder = shutil.copytree(data_bin, tmp_path / "data-bin")
     path = folder / "tree.json"
     values = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**values, "target_lang": name}), encoding="utf-8")
+    with pytest.raises(CorruptFileError, match="outside"):
+        Manifest.load(folder)
     labels = values["sides"]["en"]["labels"]
     values["sides"]["en"]["labels"] = name
     values["files"][name] = values["files"].pop(labels)

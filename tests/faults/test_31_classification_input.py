@@ -38,16 +38,11 @@ TREES = [
     ("(- (1 good) (0 film))", errors.UnlabelledExampleError, None, "the root"),
     ("(1 (<s> good) (0 film))", errors.ClassError, None, "special symbol"),
 ]
-UNKNOWN_ROW = (
-    "a good film\tneutral",
-    errors.UnknownClassError,
-    None,
-    "'neutral' is not a class, the classes are neg, pos",
-)
-UNKNOWN_TREES = [
-    ("(7 (1 good) (0 film))", errors.UnknownClassError, None, "'7' is not a class, the classes are 0, 1"),
-    ("(1 (NP (1 good) (0 film)) (1 .))", errors.UnknownClassError, None, "'NP' is not a class, the classes are 0, 1"),
-    ("(1 (1 good) (2 film))", errors.UnknownClassError, None, "'2' is not a class"),
+UNKNOWN = [
+    ("tsv", "a good film\tneutral", "'neutral' is not a class, the classes are neg, pos"),
+    ("trees", "(7 (1 good) (0 film))", "'7' is not a class, the classes are 0, 1"),
+    ("trees", "(1 (NP (1 good) (0 film)) (1 .))", "'NP' is not a class, the classes are 0, 1"),
+    ("trees", "(1 (1 good) (2 film))", "'2' is not a class"),
 ]
 
 
@@ -55,10 +50,10 @@ def into(folder):
     return "--trainpref", folder / "train", "--destdir", folder / "bin"
 
 
-def refused(folder, kind, split, lines, error, column, message):
-    path = write_lines(folder / f"{split}.{kind}", lines)
-    if split != "train":
-        write_lines(folder / f"train.{kind}", GOOD_ROWS if kind == "tsv" else GOOD_TREES)
+def refused(folder, split, kind, line, error, column, message):
+    good = GOOD_ROWS if kind == "tsv" else GOOD_TREES
+    write_lines(folder / f"train.{kind}", good)
+    path = write_lines(folder / f"{split}.{kind}", [*good, line])
     arguments = ["--input-format", kind, *into(folder), "--tree-parser", "balanced"]
     if split != "train":
         arguments += [f"--{split}pref", folder / split]
@@ -66,33 +61,22 @@ def refused(folder, kind, split, lines, error, column, message):
     with pytest.raises(error) as caught:
         classify(*arguments)
     assert type(caught.value) is error
-    assert (caught.value.path, caught.value.line, caught.value.column) == (str(path), len(lines), column)
+    assert (caught.value.path, caught.value.line, caught.value.column) == (str(path), len(good) + 1, column)
     assert message in str(caught.value)
     assert caught.value.hint.endswith(".")
     assert sorted(folder.iterdir()) == before
 
 
 @pytest.mark.parametrize("split", ["train", "valid", "test"])
-@pytest.mark.parametrize(("line", "error", "column", "message"), ROWS)
-def test_rows(tmp_path, split, line, error, column, message):
-    refused(tmp_path, "tsv", split, [*GOOD_ROWS, line], error, column, message)
-
-
-@pytest.mark.parametrize("split", ["train", "valid", "test"])
-@pytest.mark.parametrize(("line", "error", "column", "message"), TREES)
-def test_trees(tmp_path, split, line, error, column, message):
-    refused(tmp_path, "trees", split, [*GOOD_TREES, line], error, column, message)
+@pytest.mark.parametrize("kind, case", [*(("tsv", row) for row in ROWS), *(("trees", tree) for tree in TREES)])
+def test_a_line_that_is_no_example(tmp_path, split, kind, case):
+    refused(tmp_path, split, kind, *case)
 
 
 @pytest.mark.parametrize("split", ["valid", "test"])
-def test_a_class_that_train_does_not_have(tmp_path, split):
-    refused(tmp_path, "tsv", split, [*GOOD_ROWS, UNKNOWN_ROW[0]], *UNKNOWN_ROW[1:])
-
-
-@pytest.mark.parametrize("split", ["valid", "test"])
-@pytest.mark.parametrize(("line", "error", "column", "message"), UNKNOWN_TREES)
-def test_a_label_that_is_no_class(tmp_path, split, line, error, column, message):
-    refused(tmp_path, "trees", split, [*GOOD_TREES, line], error, column, message)
+@pytest.mark.parametrize("kind, line, message", UNKNOWN)
+def test_a_class_that_train_does_not_have(tmp_path, split, kind, line, message):
+    refused(tmp_path, split, kind, line, errors.UnknownClassError, None, message)
 
 
 @pytest.mark.parametrize("kind", ["tsv", "trees"])
@@ -116,12 +100,6 @@ def test_malformed_parses_in_the_text_column(tmp_path):
     with pytest.raises(errors.UnclosedTreeError) as caught:
         classify("--trainpref", tmp_path / "train", "--destdir", tmp_path / "bin", "--tree-parser", "brackets")
     assert (caught.value.path, caught.value.line, caught.value.column) == (str(path), 2, 1)
-
-
-def test_a_one_word_sentence_is_an_example(tmp_path):
-    write_lines(tmp_path / "train.trees", ["(1 film)", "(0 (1 (0 a) (1 b)))"])
-    classify("--input-format", "trees", "--trainpref", tmp_path / "train", "--destdir", tmp_path / "bin")
-    assert (tmp_path / "bin/tree.json").exists()
 
 
 def test_a_dictionary_with_the_mark_of_no_class(tmp_path):

@@ -15,7 +15,6 @@ from tree_fairseq.commands.check import check_folder
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.errors import (
     EmptySymbolTreeError,
-    LineCountError,
     MissingTreesError,
     MultipleRootsError,
     NotationError,
@@ -73,13 +72,6 @@ def test_a_label_that_only_the_test_set_has_is_unknown(tmp_path):
     task = task_of(data)
     found = {label for batch in batches(task, "test") for label in batch["target"].flatten().tolist()}
     assert task.target_dictionary.unk() in found
-
-
-def test_sources_and_targets_that_do_not_correspond(tmp_path):
-    text = corpus_of(tmp_path / "text")
-    (text / "train.nl").write_text("say it\n")
-    with pytest.raises(LineCountError, match=r"train\.lf:2"):
-        preprocess(text, tmp_path / "bin")
 
 
 def test_a_folder_without_trajectories(tmp_path):

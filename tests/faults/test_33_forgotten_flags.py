@@ -38,10 +38,3 @@ def test_every_task_that_reads_trees_is_tried_here():
     ours = {name for name, task in TASK_REGISTRY.items() if task.__module__.startswith("tree_fairseq")}
     without = {"tree_insertion", "autocast_translation", "tree_sentence_classification"}
     assert ours - without == {task for task, *_ in FORGOTTEN}
-
-
-def test_stock_tasks_need_no_trees(tmp_path):
-    for language in ("en", "de"):
-        write_lines(tmp_path / f"train.{language}", ["a boat sinks"])
-    run("preprocess", "-s", "en", "-t", "de", *prefixes(tmp_path, "train"), "--destdir", tmp_path / "bin")
-    assert (tmp_path / "bin" / "dict.en.txt").exists()

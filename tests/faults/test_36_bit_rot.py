@@ -164,24 +164,25 @@ def _stops_or_reads_the_same(kind: str, folder: Path, expected: list, what: tupl
 # fairseq's own tasks on the same files
 
 
-@pytest.mark.parametrize("damage", ["empty data", "no index", "header", "cut data", "cut index"])
-def test_fairseqs_own_errors_name_file_and_way_out(folders, tmp_path, damage):
+@pytest.mark.parametrize(
+    "suffix, damage",
+    [
+        ("bin", lambda content: b""),
+        ("bin", lambda content: content[:-2]),
+        ("idx", lambda content: b"TNTIDX\x00\x00" + content[8:]),
+        ("idx", lambda content: content[:-9]),
+        ("idx", None),
+    ],
+    ids=["empty data", "cut data", "header", "cut index", "no index"],
+)
+def test_fairseqs_own_errors_name_file_and_way_out(folders, tmp_path, suffix, damage):
     folder = Path(shutil.copytree(folders["translation"], tmp_path / "folder"))
     prefix = folder / "train.en-de.de"
-    data, index = Path(f"{prefix}.bin"), Path(f"{prefix}.idx")
-    wrong = index
-    if damage == "empty data":
-        wrong = data
-        data.write_bytes(b"")
-    elif damage == "no index":
-        index.unlink()
-    elif damage == "header":
-        index.write_bytes(b"TNTIDX\x00\x00" + index.read_bytes()[8:])
-    elif damage == "cut data":
-        wrong = data
-        data.write_bytes(data.read_bytes()[:-2])
-    else:
-        index.write_bytes(index.read_bytes()[:-9])
+    wrong = Path(f"{prefix}.{suffix}")
+    content = wrong.read_bytes()
+    wrong.unlink()
+    if damage is not None:
+        wrong.write_bytes(damage(content))
     with pytest.raises(CorruptFileError) as caught:
         data_utils.load_indexed_dataset(str(prefix))
     assert str(wrong) in str(caught.value) and "reprocess again" in str(caught.value)

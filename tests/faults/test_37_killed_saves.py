@@ -19,7 +19,6 @@ from tests.end_to_end.fixtures import train
 from tests.faults.test_13_killed_preprocess import kill_at
 from tests.faults.test_14_disk_full import limit_file_size
 from tree_fairseq.commands import average, export, release
-from tree_fairseq.support.files import atomic_file, copy_whole
 
 ALL = os.environ.get("TREE_FAIRSEQ_ALL_KILLS", "0") != "0"
 
@@ -98,28 +97,6 @@ def test_training_at_any_moment_of_its_saves(trained, tmp_path):
         assert in_child(action) == 0
         found = torch.load(folder / "checkpoint_last.pt", weights_only=True)["model"]
         torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
-
-
-def test_names_are_given_to_what_is_on_the_disk(tmp_path, monkeypatch):
-    """The order of operations that a power cut needs: contents, rename, folder."""
-    done: list[tuple[str, str]] = []
-    fsync, replace, rename = os.fsync, os.replace, os.rename
-
-    def name_of(descriptor: int) -> str:
-        return Path(os.readlink(f"/proc/self/fd/{descriptor}")).name
-
-    monkeypatch.setattr(os, "fsync", lambda descriptor: (done.append(("sync", name_of(descriptor))), fsync(descriptor)))
-    monkeypatch.setattr(os, "replace", lambda a, b: (done.append(("name", Path(b).name)), replace(a, b)))
-    monkeypatch.setattr(os, "rename", lambda a, b: (done.append(("name", Path(b).name)), rename(a, b)))
-    with atomic_file(tmp_path / "a") as file:
-        file.write("x")
-    assert [kind for kind, _ in done] == ["sync", "name", "sync"] and done[1:] == [
-        ("name", "a"),
-        ("sync", tmp_path.name),
-    ]
-    done.clear()
-    copy_whole(tmp_path / "a", tmp_path / "b")
-    assert [kind for kind, _ in done] == ["sync", "name", "sync"] and (tmp_path / "b").read_text() == "x"
 
 
 def test_a_checkpoint_without_room(trained, tmp_path, monkeypatch):

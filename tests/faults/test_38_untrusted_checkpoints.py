@@ -3,108 +3,60 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+import pickle
+import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 import torch
 
-from tests.end_to_end.commands import run
-from tests.end_to_end.fixtures import TASK, Training, train
-from tests.end_to_end.tiny_corpus import make_pairs
-from tests.faults.hostile_checkpoints import HARMLESS, OF_MODELS, REFUSED, RELEASED, Attacks
-from tests.faults.limits import crash_file, outcome
+from tests.end_to_end.commands import ROOT
+from tests.end_to_end.fixtures import Training, train
+from tests.faults.hostile_checkpoints import HARMLESS, OF_MODELS, REFUSED, RELEASED, Attacks, Payload
+from tests.faults.limits import outcome
+from tests.faults.model_commands import ALL, MODEL_COMMANDS, TRAIN_ONCE, Command
 from tests.fork_server import CONSOLE_SCRIPTS
-from tree_fairseq import hub
 from tree_fairseq.__main__ import COMMANDS
-from tree_fairseq.commands import average, explore, induce, release, replay, translate
+from tree_fairseq.commands import average
+from tree_fairseq.errors import ParserError
+from tree_fairseq.parsing.parsers import ParserOptions, build_parser
 from tree_fairseq.scoring import runs
 from tree_fairseq.scoring.__main__ import SCORERS
 
-ALL = os.environ.get("TREE_FAIRSEQ_ALL_ATTACKS", "0") != "0"
 WORST = ("payload", "evaluated", "released code")
-LINE = make_pairs(1, 2)[0].tree
-Command = Callable[[Training, Path, Path], object]
 
 
 def _train(flag: str) -> Command:
-    return lambda good, path, output: train(
-        good.data, output / "out", flag, path, "--max-update", 1, "--no-save", "--disable-validation"
-    )
+    return lambda data, path, output: train(data, output / "out", flag, path, *TRAIN_ONCE)
 
 
-def _resume(good: Training, path: Path, output: Path) -> object:
+def _resume(data: Path, path: Path, output: Path) -> object:
     folder = output / "resumed"
     folder.mkdir()
     path.rename(folder / "checkpoint_last.pt")
-    return train(good.data, folder, "--max-update", 1, "--no-save", "--disable-validation")
+    return train(data, folder, *TRAIN_ONCE)
 
 
-def _with_path(command: str) -> Command:
-    flags = ("--cpu", "--batch-size", 8, "--num-workers", 0)
-    if command != "validate":
-        flags += ("--beam", 1, "--max-len-b", 2)
-    if command == "interactive":
-        flags += ("--buffer-size", 1, "--batch-size", 1)
-    return lambda good, path, _: run(command, good.data, *TASK, "--path", path, *flags, stdin=LINE + "\n")
-
-
-def _average(good: Training, path: Path, output: Path) -> object:
-    inputs = [str(path), str(good.best)]
-    return average.main(["--inputs", *inputs, "--output", str(output / "average.pt")])
-
-
-def _release(good: Training, path: Path, output: Path) -> object:
-    return release.main([str(good.data), "--path", str(path), "--output", str(output / "out"), "--checkpoint"])
-
-
-def _induce(good: Training, path: Path, _: Path) -> object:
-    return induce.main([str(good.data), *TASK, "--path", str(path), "--cpu"])
-
-
-def _explore(good: Training, path: Path, output: Path) -> object:
-    page = ["--output", str(output / "page.html")]
-    return explore.main([str(good.data), "--path", str(path), "--cpu", "--sentences", "1", "--beam", "1", *page])
-
-
-def _translate(good: Training, path: Path, output: Path) -> object:
-    text = output / "text"
-    text.write_text(LINE + "\n")
-    files = ["--input", str(text), "--output", str(output / "hypotheses")]
-    return translate.main([str(good.data), *TASK, "--path", str(path), "--cpu", "--beam", "1", *files])
-
-
-def _hub(good: Training, path: Path, _: Path) -> object:
-    return str(hub.from_pretrained(path.parent, path.name, good.data).translate([LINE], beam=1))
-
-
-def _replay(good: Training, path: Path, output: Path) -> object:
-    return replay.main([str(crash_file(good.data, output)), "--checkpoint", str(path)])
+def _average(_: Path, path: Path, output: Path) -> object:
+    return average.main(["--inputs", str(path), str(path), "--output", str(output / "average.pt")])
 
 
 COMMANDS_WITH_CHECKPOINTS: dict[str, Command] = {
     "train --restore-file": _train("--restore-file"),
     "train --finetune-from-model": _train("--finetune-from-model"),
     "train --save-dir": _resume,
-    "generate": _with_path("generate"),
-    "interactive": _with_path("interactive"),
-    "validate": _with_path("validate"),
-    "hub": _hub,
-    "translate": _translate,
+    **MODEL_COMMANDS,
     "average": _average,
-    "release": _release,
-    "replay": _replay,
-    "induce": _induce,
-    "explore": _explore,
-    "score --checkpoint": lambda good, path, output: str(runs.checkpoint_facts(path)),
+    "score --checkpoint": lambda _, path, output: str(runs.checkpoint_facts(path)),
 }
 WITHOUT_CHECKPOINTS = {
     "path", "parse", "annotate", "check", "export", "repairs",  # commands
-    "regression", "rouge", "structural", "bleu", "classification", "seeds",  # --checkpoint is one function
+    "regression", "rouge", "structural", "bleu", "classification", "seeds", "code", "sql",  # --checkpoint is one function
     "preprocess", "score", "tree-fairseq",
 }  # fmt: skip
 # These build the model that a checkpoint describes; training builds that of the command line.
-BUILDING = ("generate", "interactive", "validate", "hub", "translate", "induce", "explore", "replay")
+BUILDING = {*MODEL_COMMANDS} - {"release"}
 
 
 def test_every_command_has_a_row():
@@ -125,7 +77,7 @@ def _try(command: str, attack: str, attacks: Attacks, trained: Training, folder:
     (folder / "out").mkdir()
     path = folder / "in" / f"model{suffix}"
     attacks.write(attack, path)
-    found = outcome(lambda: COMMANDS_WITH_CHECKPOINTS[command](trained, path, folder / "out"))
+    found = outcome(lambda: COMMANDS_WITH_CHECKPOINTS[command](trained.data, path, folder / "out"))
     if found == "refused":
         left = [name for name in os.listdir(folder / "out") if name.endswith((".pt", ".html", ".safetensors"))]
         assert not left, (command, attack, left)
@@ -145,16 +97,19 @@ def _outcomes(command: str, names: Sequence[str], attacks: Attacks, good: Traini
     return found
 
 
+def _wrong(found: dict[str, str], may_do: set[str]) -> dict[str, str]:
+    return {
+        attack: end for attack, end in found.items() if end != "refused" and (end, attack in may_do) != ("done", True)
+    }
+
+
 @pytest.mark.parametrize("command", COMMANDS_WITH_CHECKPOINTS)
 def test_hostile_checkpoints(command, attacks, trained, tmp_path):
     found = _outcomes(command, [*REFUSED, *OF_MODELS, *HARMLESS], attacks, trained, tmp_path, ".pt")
     may_do = set(HARMLESS) | (set() if command in BUILDING else set(OF_MODELS))
     if command.startswith("train"):
         may_do |= {"pipe", "device", "folder"}  # no file: training begins
-    wrong = {
-        attack: end for attack, end in found.items() if end != "refused" and (end, attack in may_do) != ("done", True)
-    }
-    assert wrong == {}
+    assert _wrong(found, may_do) == {}
 
 
 @pytest.mark.parametrize("command", [name for name in COMMANDS_WITH_CHECKPOINTS if name != "train --save-dir"])
@@ -163,10 +118,16 @@ def test_hostile_released_models(command, attacks, trained, tmp_path):
     may_do = {"pipe", "device"} if command.startswith("train") else set()
     if command not in BUILDING:
         may_do |= {"released code", "wrong settings"}
-    wrong = {
-        attack: end for attack, end in found.items() if end != "refused" and (end, attack in may_do) != ("done", True)
-    }
-    assert wrong == {}
+    assert _wrong(found, may_do) == {}
+
+
+def test_a_parser_s_model_that_would_run_code_is_refused(marker, tmp_path):
+    folder = shutil.copytree(ROOT / "examples" / "quickstart" / "stanza-en", tmp_path / "parser")
+    model = torch.load(folder / "constituency.pt", map_location="cpu", weights_only=True)
+    torch.save({**model, "payload": Payload(marker)}, folder / "constituency.pt")
+    with pytest.raises((ParserError, pickle.UnpicklingError, RuntimeError)):
+        parser = build_parser(ParserOptions(name="stanza", lang="en", parser_dir=str(folder)))
+        parser.parse([["the", "man", "sleeps", "."]])
 
 
 def test_the_traps_would_run_code(attacks, marker, tmp_path):

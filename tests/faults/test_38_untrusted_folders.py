@@ -14,13 +14,12 @@ import torch
 
 from tests.data_bin.corpora import prefixes, run_preprocess, write_corpus
 from tests.end_to_end.commands import run
-from tests.end_to_end.fixtures import TASK, Training, train
-from tests.end_to_end.tiny_corpus import make_pairs
-from tests.faults.limits import crash_file, outcome
+from tests.end_to_end.fixtures import TASK, train
+from tests.faults.limits import outcome
+from tests.faults.model_commands import ALL, LINE, MODEL_COMMANDS, TRAIN_ONCE, Command
 from tests.fork_server import CONSOLE_SCRIPTS
-from tree_fairseq import hub
 from tree_fairseq.__main__ import COMMANDS
-from tree_fairseq.commands import annotate, check, explore, export, induce, release, replay, translate
+from tree_fairseq.commands import annotate, check, export, release
 from tree_fairseq.data_bin.manifest import FileRecord, Manifest
 from tree_fairseq.data_bin.staging import Staging, staging_path
 from tree_fairseq.data_bin.symbol_dictionary import load_grammar
@@ -28,10 +27,8 @@ from tree_fairseq.data_bin.token_files import load_dictionary, token_words
 from tree_fairseq.errors import CorruptFileError, DataFolderError, DestinationExistsError, InputError
 from tree_fairseq.parsing.pieces import load_subword_model
 
-LINE = make_pairs(1, 2)[0].tree
 TOKENS, TREES = "test.en-de.en", "test.en-de.en.tree"
 GIGABYTE = 1 << 30
-ALL = os.environ.get("TREE_FAIRSEQ_ALL_ATTACKS", "0") != "0"
 
 
 # Attacks
@@ -109,22 +106,13 @@ ATTACKS: dict[str, Callable[[Path], None]] = {
 
 # Commands
 
-Command = Callable[[Training, Path, Path], object]
 
-
-def _with_path(command: str) -> Command:
-    flags = ("--cpu", "--batch-size", 1, "--num-workers", 0)
-    flags += ("--valid-subset", "test") if command == "validate" else ("--beam", 1, "--max-len-b", 2)
-    flags += ("--max-valid-steps", 1) if command == "validate" else ()
-    return lambda good, folder, _: run(command, folder, *TASK, "--path", good.best, *flags, stdin=LINE + "\n")
-
-
-def _train(good: Training, folder: Path, output: Path) -> object:
+def _train(folder: Path, _: Path, output: Path) -> object:
     subsets = ("--train-subset", "test", "--valid-subset", "test")
-    return train(folder, output / "out", *subsets, "--max-update", 1, "--no-save", "--disable-validation")
+    return train(folder, output / "out", *subsets, *TRAIN_ONCE)
 
 
-def _preprocess(good: Training, folder: Path, output: Path) -> object:
+def _preprocess(folder: Path, _: Path, output: Path) -> object:
     """Adds a split with the dictionaries of the folder."""
     text = output / "text"
     (output / "text.en").write_text(LINE + "\n")
@@ -134,42 +122,18 @@ def _preprocess(good: Training, folder: Path, output: Path) -> object:
     return run("preprocess", *TASK, *dictionaries, *flags)
 
 
-def _annotate(good: Training, folder: Path, output: Path) -> object:
+def _annotate(folder: Path, _: Path, output: Path) -> object:
     (folder / "tree.json").unlink()
     return annotate.main([str(folder), "-s", "en", "-t", "de", "--tree-parser", "right-branching"])
 
 
-def _translate(good: Training, folder: Path, output: Path) -> object:
-    text = output / "text"
-    text.write_text(LINE + "\n")
-    return translate.main([str(folder), *TASK, *_path(good), "--input", str(text), "--output", str(output / "h")])
-
-
-def _path(good: Training) -> list[str]:
-    return ["--path", str(good.best), "--cpu"]
-
-
 COMMANDS_WITH_FOLDERS: dict[str, Command] = {
     "train": _train,
-    "generate": _with_path("generate"),
-    "interactive": _with_path("interactive"),
-    "validate": _with_path("validate"),
+    **MODEL_COMMANDS,
     "preprocess": _preprocess,
-    "hub": lambda good, folder, _: str(hub.from_pretrained(good.folder, data_name_or_path=folder).translate([LINE])),
-    "translate": _translate,
-    "check": lambda good, folder, _: check.main([str(folder)]),
+    "check": lambda folder, _, output: check.main([str(folder)]),
     "annotate": _annotate,
-    "export": lambda good, folder, output: export.main([str(folder), "--split", "test", "--output", str(output / "t")]),
-    "replay": lambda good, folder, output: replay.main(
-        [str(crash_file(folder, output)), "--checkpoint", str(good.best)]
-    ),
-    "release": lambda good, folder, output: release.main(
-        [str(folder), *_path(good)[:2], "--output", str(output / "out")]
-    ),
-    "induce": lambda good, folder, _: induce.main([str(folder), *TASK, *_path(good)]),
-    "explore": lambda good, folder, output: explore.main(
-        [str(folder), *_path(good), "--sentences", "1", "--beam", "1", "--output", str(output / "page.html")]
-    ),
+    "export": lambda folder, _, output: export.main([str(folder), "--split", "test", "--output", str(output / "t")]),
 }
 READING_ALL = ("train", "generate", "interactive", "hub", "translate", "check")
 WITHOUT_FOLDERS = {"path", "parse", "average", "score", "repairs", "tree-fairseq"}
@@ -195,7 +159,7 @@ def test_hostile_folders(command, trained, tmp_path):
         output.mkdir()
         make(folder)
         try:
-            end = outcome(lambda: COMMANDS_WITH_FOLDERS[command](trained, folder, output))
+            end = outcome(lambda: COMMANDS_WITH_FOLDERS[command](folder, trained.best, output))
         except AssertionError as error:
             end = f"{error}"
         if end not in ("refused", "done"):
@@ -301,12 +265,3 @@ def test_other_files_of_folders(tmp_path, make):
         make(tmp_path / name)
         with pytest.raises(CorruptFileError, match=name):
             outcome(lambda: read(tmp_path / name)) and read(tmp_path / name)
-
-
-@pytest.mark.parametrize("lang", ["../en", "/etc/en", ".."])
-def test_languages_are_no_paths(data_bin, tmp_path, lang):
-    folder = shutil.copytree(data_bin, tmp_path / "data-bin")
-    values = json.loads((folder / "tree.json").read_text(encoding="utf-8"))
-    (folder / "tree.json").write_text(json.dumps({**values, "target_lang": lang}), encoding="utf-8")
-    with pytest.raises(CorruptFileError, match="outside"):
-        Manifest.load(folder)

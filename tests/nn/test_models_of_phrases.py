@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-import logging
+from functools import partial
 
 import pytest
 import torch
 from fairseq.sequence_generator import SequenceGenerator
 from torch.nn import functional
 
-from tests.nn.tiny import PAD, arguments, build, net_input, pairs, stack, stock_flags, tiny_task
+from tests.nn.tiny import (
+    PAD,
+    arguments,
+    build,
+    logits,
+    net_input,
+    pairs,
+    sizes_of,
+    stack,
+    stock_flags,
+    takes_stock_weights,
+    tiny_task,
+)
 from tree_fairseq.treeformer import model as treeformer  # noqa: F401  (registers the architectures)
 
 TASK = tiny_task()
@@ -32,11 +44,6 @@ def inputs_of(arch: str, batch, **options) -> dict:
     """The arguments of a model; the Tree-Transformer alone reads trees."""
     given = net_input(batch, **options)
     return {name: value for name, value in given.items() if name != "source_spans" or arch == "tree_transformer_tiny"}
-
-
-def logits(model, inputs) -> torch.Tensor:
-    with torch.no_grad():
-        return model(**inputs)[0]
 
 
 def is_new(arch: str, name: str) -> bool:
@@ -102,12 +109,7 @@ def test_scores_of_beam_search_are_those_of_teacher_forcing(arch):
 def test_a_stock_transformer_s_weights_load_and_the_new_ones_are_named(arch, caplog):
     stock = build(TASK, *stock_flags(), arch="transformer", seed=1)
     model = model_of(arch, seed=2)
-    initial = {name: weight.clone() for name, weight in model.state_dict().items()}
-    with caplog.at_level(logging.INFO, logger="tree_fairseq"):
-        model.load_state_dict(stock.state_dict())
-    for name, weight in model.state_dict().items():
-        assert torch.equal(weight, initial[name] if is_new(arch, name) else stock.state_dict()[name]), name
-        assert is_new(arch, name) == (name in caplog.text), name
+    takes_stock_weights(model, stock, partial(is_new, arch), caplog)
 
 
 @of_both
@@ -140,12 +142,8 @@ SIZES = {  # layers, width, feed-forward, heads: of the papers
 
 @pytest.mark.parametrize("arch", SIZES)
 def test_architectures_have_the_sizes_of_the_papers(arch):
-    args = arguments(arch)
-    for side in ("encoder", "decoder"):
-        names = ("layers", "embed_dim", "ffn_embed_dim", "attention_heads")
-        assert tuple(getattr(args, f"{side}_{name}") for name in names) == SIZES[arch]
-        assert not getattr(args, f"{side}_normalize_before")
-    assert getattr(args, "treeformer_height", 10) == 10
+    assert sizes_of(arch) == SIZES[arch]
+    assert getattr(arguments(arch), "treeformer_height", 10) == 10
 
 
 @of_both

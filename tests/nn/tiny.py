@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 from types import SimpleNamespace
 
 import numpy as np
@@ -52,6 +53,32 @@ def build(task, *flags: str, arch: str = "tree_transformer_tiny", seed: int = 0)
     """Builds a model in evaluation mode."""
     torch.manual_seed(seed)
     return ARCH_MODEL_REGISTRY[arch].build_model(arguments(arch, *flags), task).eval()
+
+
+def logits(model, inputs: dict) -> torch.Tensor:
+    """The output of a model, without gradients."""
+    with torch.no_grad():
+        return model(**inputs)[0]
+
+
+def sizes_of(arch: str, normalize_before: bool = False) -> tuple[int, ...]:
+    """Layers, width, feed-forward width and heads, which have to be the same in encoder and decoder."""
+    args = arguments(arch)
+    names = ("layers", "embed_dim", "ffn_embed_dim", "attention_heads")
+    encoder, decoder = (tuple(getattr(args, f"{side}_{name}") for name in names) for side in ("encoder", "decoder"))
+    assert encoder == decoder
+    assert args.encoder_normalize_before == args.decoder_normalize_before == normalize_before
+    return encoder
+
+
+def takes_stock_weights(model, stock, is_new, caplog) -> None:
+    """A stock transformer's weights load; the new weights stay as they are, and they alone are named in the log."""
+    initial = {name: weight.clone() for name, weight in model.state_dict().items()}
+    with caplog.at_level(logging.INFO, logger="tree_fairseq"):
+        model.load_state_dict(stock.state_dict())
+    for name, weight in model.state_dict().items():
+        assert torch.equal(weight, initial[name] if is_new(name) else stock.state_dict()[name]), name
+        assert is_new(name) == (name in caplog.text), name
 
 
 def stock_flags() -> list[str]:

@@ -49,6 +49,8 @@ def both(clause: Clause) -> tuple[str, str]:
 SEE = verb("see", "transitive")
 CALL = verb("call", "transitive")
 BARK = verb("bark", "intransitive")
+HELP = verb("help", "dative")
+MAN, WOMAN, DOG, DOCTOR, THIEF = map(the, ("man", "woman", "dog", "doctor", "thief"))
 YESTERDAY = Adverbial("yesterday", "gestern", "NP")
 SENTENCES = {
     "accusative": (
@@ -57,14 +59,12 @@ SENTENCES = {
         "der alte Mann sieht einen kleinen Hund .",
     ),
     "dative": (
-        Clause(the("woman"), verb("help", "dative"), "past", object=the("boy", "sad")),
+        Clause(WOMAN, HELP, "past", object=the("boy", "sad")),
         "the woman helped the sad boy .",
         "die Frau half dem traurigen Jungen .",
     ),
     "dative plural": (
-        Clause(
-            the("woman"), verb("thank", "dative"), "present", object=the("child", "good", determiner="two", plural=True)
-        ),
+        Clause(WOMAN, verb("thank", "dative"), "present", object=the("child", "good", determiner="two", plural=True)),
         "the woman thanks two good children .",
         "die Frau dankt zwei guten Kindern .",
     ),
@@ -81,48 +81,38 @@ SENTENCES = {
         "der König hat der Königin die Krone gegeben .",
     ),
     "separable": (
-        Clause(the("man"), CALL, "present", object=the("doctor")),
+        Clause(MAN, CALL, "present", object=DOCTOR),
         "the man calls the doctor .",
         "der Mann ruft den Arzt an .",
     ),
     "separable, perfect": (
-        Clause(the("man"), CALL, "perfect", object=the("doctor")),
+        Clause(MAN, CALL, "perfect", object=DOCTOR),
         "the man has called the doctor .",
         "der Mann hat den Arzt angerufen .",
     ),
     "particle": (
-        Clause(the("man"), verb("pick", "transitive", "up"), "past", object=the("child"), particle_last=True),
+        Clause(MAN, verb("pick", "transitive", "up"), "past", object=the("child"), particle_last=True),
         "the man picked the child up .",
         "der Mann holte das Kind ab .",
     ),
     "fronted time": (
-        Clause(the("man"), SEE, "past", object=the("house"), time=YESTERDAY, time_fronted=True),
+        Clause(MAN, SEE, "past", object=the("house"), time=YESTERDAY, time_fronted=True),
         "yesterday the man saw the house .",
         "gestern sah der Mann das Haus .",
     ),
     "subordinate clause": (
-        Clause(
-            the("dog"),
-            BARK,
-            "past",
-            subordinate=Subordinate("because", Clause(the("man"), CALL, "past", object=the("thief")), False),
-        ),
+        Clause(DOG, BARK, "past", subordinate=Subordinate("because", Clause(MAN, CALL, "past", object=THIEF), False)),
         "the dog barked because the man called the thief .",
         "der Hund bellte , weil der Mann den Dieb anrief .",
     ),
     "fronted clause": (
-        Clause(
-            the("dog"),
-            BARK,
-            "past",
-            subordinate=Subordinate("when", Clause(the("man"), CALL, "pluperfect", object=the("thief")), True),
-        ),
+        Clause(DOG, BARK, "past", subordinate=Subordinate("when", Clause(MAN, CALL, "pluperfect", object=THIEF), True)),
         "when the man had called the thief , the dog barked .",
         "als der Mann den Dieb angerufen hatte , bellte der Hund .",
     ),
     "subject relative": (
         Clause(
-            the("man", relative=Relative(Clause(the("man"), SEE, "present", object=the("cat")), "subject", "who")),
+            the("man", relative=Relative(Clause(MAN, SEE, "present", object=the("cat")), "subject", "who")),
             verb("laugh", "intransitive"),
             "future",
         ),
@@ -134,18 +124,14 @@ SENTENCES = {
             the("judge"),
             SEE,
             "present",
-            object=the(
-                "child",
-                plural=True,
-                relative=Relative(Clause(the("man"), verb("help", "dative"), "perfect"), "object", ""),
-            ),
+            object=the("child", plural=True, relative=Relative(Clause(MAN, HELP, "perfect"), "object", "")),
         ),
         "the judge sees the children the man has helped .",
         "der Richter sieht die Kinder , denen der Mann geholfen hat .",
     ),
     "prepositional relative": (
         Clause(
-            the("bus", relative=Relative(Clause(the("man"), verb("wait", "prepositional"), "past"), "object", "that")),
+            the("bus", relative=Relative(Clause(MAN, verb("wait", "prepositional"), "past"), "object", "that")),
             None,
             "past",
             predicate=ADJECTIVE["red"],
@@ -154,7 +140,7 @@ SENTENCES = {
         "der Bus , auf den der Mann wartete , war rot .",
     ),
     "infinitive": (
-        Clause(the("nurse"), verb("try", "infinitive"), "past", complement=Clause(None, CALL, object=the("doctor"))),
+        Clause(the("nurse"), verb("try", "infinitive"), "past", complement=Clause(None, CALL, object=DOCTOR)),
         "the nurse tried to call the doctor .",
         "die Krankenschwester versuchte , den Arzt anzurufen .",
     ),
@@ -163,18 +149,18 @@ SENTENCES = {
             NounPhrase(pronoun="I"),
             verb("know", "that"),
             "present",
-            complement=Clause(the("dog"), SEE, "can", object=the("bird", plural=True)),
+            complement=Clause(DOG, SEE, "can", object=the("bird", plural=True)),
         ),
         "I know that the dog can see the birds .",
         "ich weiß , dass der Hund die Vögel sehen kann .",
     ),
     "nicht": (
-        Clause(the("dog"), verb("follow", "dative"), "past", negated=True, object=the("man")),
+        Clause(DOG, verb("follow", "dative"), "past", negated=True, object=MAN),
         "the dog did not follow the man .",
         "der Hund folgte dem Mann nicht .",
     ),
     "kein": (
-        Clause(the("dog"), SEE, "present", negated=True, object=the("man", determiner="a")),
+        Clause(DOG, SEE, "present", negated=True, object=the("man", determiner="a")),
         "the dog does not see a man .",
         "der Hund sieht keinen Mann .",
     ),
@@ -195,17 +181,17 @@ SENTENCES = {
         "isst du einen Apfel ?",
     ),
     "question for the dative": (
-        Clause(the("girl"), verb("help", "dative"), "past", question="object-person"),
+        Clause(the("girl"), HELP, "past", question="object-person"),
         "who did the girl help ?",
         "wem half das Mädchen ?",
     ),
     "two-way preposition, place": (
-        Clause(the("man"), verb("live", "located"), "present", goal=PrepositionalPhrase("in", the("forest"))),
+        Clause(MAN, verb("live", "located"), "present", goal=PrepositionalPhrase("in", the("forest"))),
         "the man lives in the forest .",
         "der Mann wohnt im Wald .",
     ),
     "two-way preposition, goal": (
-        Clause(the("man"), verb("go", "directed"), "perfect", goal=PrepositionalPhrase("into", the("house"))),
+        Clause(MAN, verb("go", "directed"), "perfect", goal=PrepositionalPhrase("into", the("house"))),
         "the man has gone into the house .",
         "der Mann ist ins Haus gegangen .",
     ),
@@ -227,8 +213,8 @@ def test_sentence(name):
 
 def test_only_the_tree_tells_where_a_prepositional_phrase_belongs():
     telescope = PrepositionalPhrase("with", the("telescope"))
-    instrument = Clause(the("man"), SEE, "past", object=the("girl"), instrument=telescope)
-    attribute = Clause(the("man"), SEE, "past", object=the("girl", modifier=telescope))
+    instrument = Clause(MAN, SEE, "past", object=the("girl"), instrument=telescope)
+    attribute = Clause(MAN, SEE, "past", object=the("girl", modifier=telescope))
     assert both(instrument)[0] == both(attribute)[0] == "the man saw the girl with the telescope ."
     assert both(instrument)[1] == "der Mann sah mit dem Fernrohr das Mädchen ."
     assert both(attribute)[1] == "der Mann sah das Mädchen mit dem Fernrohr ."

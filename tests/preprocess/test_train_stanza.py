@@ -25,7 +25,8 @@ from tree_fairseq.trees.bracket import read_tree
 
 BUNDLED = Path(__file__).resolve().parents[2] / "examples/quickstart/stanza-en"
 MODELS = ("constituency.pt", "tagger.pt", "pretrain.pt")
-GOLD = read_tree("(ROOT (S (NP (DT the) (NN dog)) (VP (VBZ barks))))")
+GOLD_TEXT = "(ROOT (S (NP (DT the) (NN dog)) (VP (VBZ barks))))"
+GOLD = read_tree(GOLD_TEXT)
 
 
 def test_score_counts_labels_and_spans():
@@ -43,9 +44,6 @@ def test_evaluator_has_what_stanza_reads():
         response = evaluator.process([result, result])
     assert response.f1 == 1.0 and response.treeF1 == [1.0, 1.0]
     assert response.HasField("f1") and not response.HasField("kbestF1")
-
-
-GOLD_TEXT = "(ROOT (S (NP (DT the) (NN dog)) (VP (VBZ barks))))"
 
 
 def test_tags_stand_in_both_columns():

@@ -71,6 +71,11 @@ def both_ways(
     return folder / "stock", folder / "ours"
 
 
+def exported(data: Path, lang: str, split: str, corpus: Path) -> list[str]:
+    forests = forests_with_words(data, lang, split, corpus / f"leaves/{split}.{lang}")
+    return [write_forest(forest) for forest in forests]
+
+
 def test_what_the_wrapping_relies_on_is_there():
     # The parser is built by a function looked up in its module; so is main, after the arguments were parsed.
     assert "add_preprocess_args" in options.get_preprocessing_parser.__code__.co_names
@@ -94,7 +99,6 @@ def test_without_a_parser_the_command_is_the_stock_one(corpus, tmp_path):
         ("--only-source",),
         ("--thresholdsrc", 3, "--thresholdtgt", 2, "--padding-factor", 1),
         ("--nwordssrc", 9, "--nwordstgt", 12),
-        ("--workers", 3),
         ("--dataset-impl", "raw"),
         ("--dataset-impl", "lazy"),
         ("--dataset-impl", "cached"),
@@ -112,10 +116,7 @@ def test_token_files_are_those_of_stock_fairseq(corpus, tmp_path, flags):
     written = [] if "--dict-only" in flags else list(SPLITS)
     assert list(Manifest.load(ours).side("en").splits) == written
     for split in written:
-        exported = [
-            write_forest(forest) for forest in forests_with_words(ours, "en", split, corpus / f"leaves/{split}.en")
-        ]
-        assert exported == read_lines(corpus / f"trees/{split}.en")
+        assert exported(ours, "en", split, corpus) == read_lines(corpus / f"trees/{split}.en")
 
 
 @pytest.mark.parametrize("sides", ["source", "target", "source,target"])
@@ -131,10 +132,7 @@ def test_trees_of_either_side_or_both(corpus, tmp_path, sides):
     assert [manifest.sides[lang].side for lang in manifest.sides] == sides.split(",")
     assert check_folder(ours) == []
     for lang in manifest.sides:
-        exported = [
-            write_forest(forest) for forest in forests_with_words(ours, lang, "valid", corpus / f"leaves/valid.{lang}")
-        ]
-        assert exported == read_lines(corpus / f"trees/valid.{lang}")
+        assert exported(ours, lang, "valid", corpus) == read_lines(corpus / f"trees/valid.{lang}")
 
 
 def test_each_side_may_have_its_own_parser(corpus, tmp_path):

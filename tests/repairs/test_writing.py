@@ -66,17 +66,34 @@ def test_a_copy_gets_its_name_when_it_is_complete(tmp_path, monkeypatch):
     assert last.read_text() == "new"
 
 
-def test_contents_are_on_the_disk_before_the_name(tmp_path, monkeypatch):
+@pytest.fixture
+def done(monkeypatch) -> list[tuple[str, str]]:
+    """What was put on the disk, and which names were given, in order."""
     done: list[tuple[str, str]] = []
-    fsync, rename = os.fsync, os.rename
+    fsync, replace, rename = os.fsync, os.replace, os.rename
 
     def name_of(descriptor: int) -> str:
         return Path(os.readlink(f"/proc/self/fd/{descriptor}")).name
 
     monkeypatch.setattr(os, "fsync", lambda descriptor: (done.append(("sync", name_of(descriptor))), fsync(descriptor)))
+    monkeypatch.setattr(os, "replace", lambda old, new: (done.append(("name", Path(new).name)), replace(old, new)))
     monkeypatch.setattr(os, "rename", lambda old, new: (done.append(("name", Path(new).name)), rename(old, new)))
+    return done
+
+
+def test_contents_are_on_the_disk_before_the_name(tmp_path, done):
     torch_persistent_save({"a": 1}, str(tmp_path / "c.pt"))
     assert done == [("sync", "c.pt.tmp"), ("name", "c.pt"), ("sync", tmp_path.name)]
+
+
+def test_our_files_are_on_the_disk_before_their_names_too(tmp_path, done):
+    with files.atomic_file(tmp_path / "a") as file:
+        file.write("x")
+    assert [kind for kind, _ in done] == ["sync", "name", "sync"]
+    assert done[1:] == [("name", "a"), ("sync", tmp_path.name)]
+    done.clear()
+    files.copy_whole(tmp_path / "a", tmp_path / "b")
+    assert [kind for kind, _ in done] == ["sync", "name", "sync"] and (tmp_path / "b").read_text() == "x"
 
 
 class Mortal(VocabularyDatasetBinarizer):

@@ -140,6 +140,12 @@ def test_a_deep_program_is_refused_with_a_message():
         Python().read("(" * 5000 + "x" + ")" * 5000)
 
 
+def test_the_mark_of_line_breaks_may_be_in_a_string():
+    tree = Python().read(r"x = '\xa7'")
+    assert Python().write(tree) == r"x = '\xa7'"
+    assert Python().read(Python().write(tree)) == tree
+
+
 def test_languages_are_notations_with_dialects():
     postgres = notation_named("sql:postgres")
     assert postgres.read("SELECT a::INT FROM t") == postgres.read("SELECT CAST(a AS INT) FROM t")

@@ -56,16 +56,24 @@ def test_states_are_the_partial_trees_of_the_trajectory(tree, oracle, seed):
     for step in range(path.length + 1):
         state = path.partial_tree(labels, np.array(target.parents, np.int32), step)
         expected = allowed_sets(target, path.steps <= step)
-        assert (
-            state.labels.tolist() == labels[expected.nodes].tolist()
-            and state.parents.tolist() == expected.parents.tolist()
-        )
+        assert state.labels.tolist() == labels[expected.nodes].tolist()
+        assert state.parents.tolist() == expected.parents.tolist()
         assert state.slots.tolist() == expected.slots.tolist()
         assert state.insertions.tolist() == labels[expected.candidates].tolist()
-        assert all(
-            values.dtype == np.int64
-            for values in (state.labels, state.parents, state.slots, state.insertions, state.ranks)
-        )
+        for values in (state.labels, state.parents, state.slots, state.insertions, state.ranks):
+            assert values.dtype == np.int64
+
+
+def assert_padded(partial: dict, row: int, state: PartialTree, pad: int) -> None:
+    """The row of a batch holds a state, and no nodes after it."""
+    spare = partial["labels"].size(1) - len(state.labels)
+    assert partial["labels"][row].tolist() == [*state.labels, *[pad] * spare]
+    assert partial["parents"][row].tolist() == [*state.parents, *[-1] * spare]
+
+
+def states_of(path, labels) -> list[tuple[int, ...]]:
+    """The labels of all partial trees of a trajectory."""
+    return [tuple(labels[path.steps <= step].tolist()) for step in range(path.length + 1)]
 
 
 LINES = ("( f ( g a b ) c )", "( g a )", "x", "( f ( f ( g a b c ) d ) ( g a b ) x )")
@@ -126,15 +134,7 @@ def test_a_batch_holds_partial_trees_and_whole_ones(stored, dictionary):
     slots = 0
     for row, index in enumerate(batch["id"].tolist()):
         state = data[index]["partial_trees"][0]
-        count = len(state.labels)
-        assert (
-            partial["labels"][row, :count].tolist() == state.labels.tolist()
-            and (partial["labels"][row, count:] == dictionary.pad()).all()
-        )
-        assert (
-            partial["parents"][row, :count].tolist() == state.parents.tolist()
-            and (partial["parents"][row, count:] == -1).all()
-        )
+        assert_padded(partial, row, state, dictionary.pad())
         assert partial["labels"][row, 0] == dictionary.root
         slots += slot_mask(state.parents).sum()
         assert data[index]["labels"].tolist() == ids_of(TREES[index], dictionary).tolist()
@@ -151,8 +151,8 @@ def test_every_state_of_every_trajectory_is_drawn_equally_often(stored, dictiona
     expected: Counter = Counter()
     labels = ids_of(TREES[index], dictionary)
     for each in trajectories:
-        for step in range(each.length + 1):
-            expected[tuple(labels[each.steps <= step].tolist())] += 1 / (TRAJECTORIES * (each.length + 1))
+        for state in states_of(each, labels):
+            expected[state] += 1 / (TRAJECTORIES * (each.length + 1))
     epochs = 3000
     found: Counter = Counter()
     for epoch in range(1, epochs + 1):
@@ -186,7 +186,7 @@ def test_several_partial_trees_of_a_target_are_of_one_trajectory(stored, diction
             found = {tuple(tree.labels.tolist()) for tree in example["partial_trees"]}
             paths = [stored[index].trajectory(number) for number in range(TRAJECTORIES)]
             labels = ids_of(TREES[index], dictionary)
-            states = [[tuple(labels[path.steps <= step].tolist()) for step in range(path.length + 1)] for path in paths]
+            states = [states_of(path, labels) for path in paths]
             assert any(found <= set(each) and len(example["partial_trees"]) == min(count, len(each)) for each in states)
             first = single[index]["partial_trees"][0]
             assert example["partial_trees"][0].labels.tolist() == first.labels.tolist()
@@ -207,8 +207,7 @@ def test_several_partial_trees_of_a_target_are_of_one_trajectory(stored, diction
 def test_only_some_trajectories_may_be_drawn(stored, dictionary):
     data = data_of(stored, dictionary, first=2, count=1)
     path, labels = stored[3].trajectory(2), ids_of(TREES[3], dictionary)
-    allowed = {tuple(labels[path.steps <= step].tolist()) for step in range(path.length + 1)}
-    assert {drawn(data, epoch)[3] for epoch in range(1, 200)} == allowed
+    assert {drawn(data, epoch)[3] for epoch in range(1, 200)} == set(states_of(path, labels))
 
 
 def test_draws_are_those_of_seed_and_epoch(stored, dictionary):
@@ -313,14 +312,10 @@ def test_every_slot_has_its_distribution(drawn, distribution):
     for row, state in enumerate(states):
         count = len(state.labels)
         assert slots[row, :count].equal(torch.from_numpy(slot_mask(state.parents))) and not slots[row, count:].any()
-        assert partial["labels"][row].tolist() == [*state.labels, *[PAD] * (len(partial["labels"][row]) - count)]
-        assert partial["parents"][row].tolist() == [*state.parents, *[-1] * (len(partial["labels"][row]) - count)]
+        assert_padded(partial, row, state, PAD)
     target = tree_slots(states, partial, TargetDistribution(kind, temperature))
-    assert (target["slot"].dtype, target["label"].dtype, target["probability"].dtype) == (
-        torch.int64,
-        torch.int64,
-        torch.float32,
-    )
+    assert target["slot"].dtype == target["label"].dtype == torch.int64
+    assert target["probability"].dtype == torch.float32
     assert bool((target["slot"].diff() >= 0).all()) and bool((target["probability"] > 0).all())
     numbers = torch.nonzero(slots.flatten()).flatten().tolist()
     assert target["slot"].unique().tolist() == partial["slots"].tolist() == numbers

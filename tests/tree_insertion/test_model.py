@@ -13,7 +13,7 @@ from fairseq.models.transformer import TransformerDecoderBase
 from torch.nn import functional
 
 from tests.nn.direct_copying import assert_equal_gradients, direct_copying
-from tests.nn.tiny import arguments, build, tiny_task
+from tests.nn.tiny import build, sizes_of, tiny_task
 from tests.tree_insertion.insertion_pairs import TINY, Examples, build_insertion, insertion_task
 from tests.tree_insertion.partial_trees import PAD
 from tree_fairseq.data_bin.symbol_dictionary import texts_of
@@ -235,11 +235,7 @@ SIZES = {  # layers, width, feed-forward, heads: section 4 of the paper
 
 @pytest.mark.parametrize("arch", SIZES)
 def test_architectures_have_their_sizes(arch):
-    args = arguments(arch)
-    for side in ("encoder", "decoder"):
-        names = ("layers", "embed_dim", "ffn_embed_dim", "attention_heads")
-        assert tuple(getattr(args, f"{side}_{name}") for name in names) == SIZES[arch]
-        assert getattr(args, f"{side}_normalize_before")
+    assert sizes_of(arch, normalize_before=True) == SIZES[arch]
 
 
 def test_the_architectures_are_those_of_the_table():

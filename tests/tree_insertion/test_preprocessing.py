@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from fairseq.data import Dictionary
 
+from tests.data_bin.corpora import read_lines, write_lines
 from tests.end_to_end.commands import run
 from tests.end_to_end.tiny_programs import write_corpus
 from tree_fairseq.commands import export
@@ -43,13 +44,9 @@ def preprocess(corpus: Path, destination: Path, *arguments, splits=SPLITS) -> Pa
     return destination
 
 
-def lines_of(corpus: Path, split: str) -> list[str]:
-    return (corpus / f"{split}.lf").read_text(encoding="utf-8").splitlines()
-
-
 def exported(folder: Path, split: str, output: Path) -> list[str]:
     assert export.main([str(folder), "--split", split, "--output", str(output)]) == 0
-    return output.read_text(encoding="utf-8").splitlines()
+    return read_lines(output)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -63,7 +60,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_labels_and_parents_are_the_trees(corpus, folder, tmp_path):
     assert check_folder(folder) == []
     for split in SPLITS:
-        lines = lines_of(corpus, split)
+        lines = read_lines(corpus / f"{split}.lf")
         assert exported(folder, split, tmp_path / split) == lines
         words = list(token_words(folder / f"{split}.nl-lf.lf", load_dictionary(folder, "lf")))
         assert words == [words_of(notation_named("bracket").read(line)) for line in lines]
@@ -88,8 +85,8 @@ def test_the_record_says_how_it_was_made(corpus, folder):
     assert (record.lang, record.notation, record.oracles) == ("lf", "bracket", ["centrality", "exact"])
     assert (record.trajectories, record.trajectory_count, record.first_of("exact")) == (5, 10, 5)
     train = record.splits["train"]
-    trees = [TargetTree.of(notation_named("bracket").read(line)) for line in lines_of(corpus, "train")]
-    assert (train.lines, train.distinct) == (60, len(set(lines_of(corpus, "train")))) and train.unknown == 0
+    trees = [TargetTree.of(notation_named("bracket").read(line)) for line in read_lines(corpus / "train.lf")]
+    assert (train.lines, train.distinct) == (60, len(set(read_lines(corpus / "train.lf")))) and train.unknown == 0
     assert train.nodes == sum(len(tree) - 1 for tree in trees) and train.largest == max(len(tree) - 1 for tree in trees)
     assert train.files[-2:] == ["train.nl-lf.lf.insertion.bin", "train.nl-lf.lf.insertion.idx"]
 
@@ -104,7 +101,7 @@ def test_fewer_trajectories(corpus, tmp_path, oracle, count):
     record = Manifest.load(data).section(InsertionRecord)
     assert (record.oracles, record.trajectory_count) == ([oracle], count)
     assert check_folder(data) == []
-    assert exported(data, "valid", tmp_path / "valid") == lines_of(corpus, "valid")
+    assert exported(data, "valid", tmp_path / "valid") == read_lines(corpus / "valid.lf")
 
 
 def test_other_notations(tmp_path):
@@ -116,8 +113,8 @@ def test_other_notations(tmp_path):
         "test": ["answer(x)"],
     }
     for split, forms in lines.items():
-        (corpus / f"{split}.nl").write_text("how many\n" * len(forms))
-        (corpus / f"{split}.lf").write_text("".join(f"{form}\n" for form in forms))
+        write_lines(corpus / f"{split}.nl", ["how many"] * len(forms))
+        write_lines(corpus / f"{split}.lf", forms)
     data = preprocess(corpus, tmp_path / "bin", "--target-notation", "funql")
     assert exported(data, "train", tmp_path / "train") == [line.replace(",", ", ") for line in lines["train"]]
 
@@ -149,7 +146,7 @@ def test_sources_may_have_trees(corpus, tmp_path):
     assert check_folder(data) == []
     for side, expected in (("source", None), ("target", corpus / "train.lf")):
         lines = list(export.find_export(data, side)(data, "train"))
-        assert expected is None or lines == expected.read_text(encoding="utf-8").splitlines()
+        assert expected is None or lines == read_lines(expected)
     with pytest.raises(InputError, match="both sides"):
         export.find_export(data)
 
@@ -162,7 +159,7 @@ def test_only_dictionaries(corpus, folder, tmp_path):
 
 def test_raw_text(corpus, folder, tmp_path):
     data = preprocess(corpus, tmp_path / "bin", "--dataset-impl", "raw")
-    assert exported(data, "test", tmp_path / "test") == lines_of(corpus, "test")
+    assert exported(data, "test", tmp_path / "test") == read_lines(corpus / "test.lf")
     name = "test.nl-lf.lf.insertion.bin"
     assert (data / name).read_bytes() == (folder / name).read_bytes()
 

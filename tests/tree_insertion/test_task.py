@@ -11,10 +11,11 @@ import torch
 from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
+from tests.data_bin.corpora import read_lines
 from tests.end_to_end.commands import run
 from tests.end_to_end.tiny_programs import write_corpus
 from tests.nn.tiny import arguments, stock_flags
-from tests.tree_insertion.test_preprocessing import lines_of, preprocess
+from tests.tree_insertion.test_preprocessing import preprocess
 from tree_fairseq.errors import (
     CorruptFileError,
     DataFolderError,
@@ -66,7 +67,7 @@ def test_batches_of_all_splits(corpus, folder):
         and task.target_dictionary[task.target_dictionary.root] == ROOT_LABEL
     )
     for split in ("train", "valid", "test"):
-        lines = lines_of(corpus, split)
+        lines = read_lines(corpus / f"{split}.lf")
         seen = set()
         for batch in batches(task, split):
             partial = batch["net_input"]["partial_tree"]
@@ -95,16 +96,22 @@ def test_only_training_sees_several_partial_trees_of_a_target(folder):
     assert all(batch["partial_states"] == batch["nsentences"] for batch in batches(task, "valid"))
 
 
-def test_options_reach_the_batches(folder):
+@pytest.mark.parametrize(
+    "arch, even",
+    [
+        ("tree_insertion_transformer_tiny", {"insertion_oracle": "exact", "target_distribution": "optimal"}),
+        ("sequence_insertion_transformer_tiny", {"target_distribution": "uniform"}),
+    ],
+)
+def test_options_reach_the_batches(folder, arch, even):
     def shares(**options):
-        return torch.cat(
-            [batch["slot_target"]["probability"] for batch in batches(task_of(folder, **options), "train")]
-        )
+        task = task_of(folder, **options)
+        task.build_model(arguments(arch))
+        return torch.cat([batch["slot_target"]["probability"] for batch in batches(task, "train")])
 
     # Of ten times the temperature the shares are nearer to each other.
     assert shares(target_temperature=10.0).std() < shares(target_temperature=1.0).std() < shares().std()
-    optimal = shares(insertion_oracle="exact", target_distribution="optimal")
-    assert torch.allclose(1 / optimal, (1 / optimal).round(), atol=1e-4)
+    assert torch.allclose(1 / shares(**even), (1 / shares(**even)).round(), atol=1e-4)
 
 
 def test_trees_of_sources_come_along(corpus, tmp_path):
@@ -191,7 +198,7 @@ def test_parts_of_a_split_are_joined(corpus, tmp_path):
     run("preprocess", "--task", "tree_insertion", "-s", "nl", "-t", "lf", *splits, "--destdir", data)
     task = task_of(data, upsample_primary=2)
     task.load_dataset("valid", combine=True)
-    joined, lines = task.dataset("valid"), 2 * lines_of(corpus, "valid") + lines_of(corpus, "test")
+    joined, lines = task.dataset("valid"), 2 * read_lines(corpus / "valid.lf") + read_lines(corpus / "test.lf")
     assert len(joined) == len(lines)
     sequences = [
         task.target_dictionary.sequence(item["labels"], item["parents"])
@@ -230,17 +237,6 @@ def test_models_are_given_sequences(folder, arch, names):
         output = model(**batch["net_input"])
         logits = output["logits"] if isinstance(output, dict) else output[0]
         assert logits.shape[-1] == len(model.sequences) and torch.isfinite(logits).all()
-
-
-def test_supervision_reaches_the_batches(folder):
-    def shares(**options):
-        task = task_of(folder, **options)
-        task.build_model(arguments("sequence_insertion_transformer_tiny"))
-        return torch.cat([batch["slot_target"]["probability"] for batch in batches(task, "train")])
-
-    uniform = shares(target_distribution="uniform")
-    assert torch.allclose(1 / uniform, (1 / uniform).round(), atol=1e-4)
-    assert shares(target_temperature=10.0).std() < shares(target_temperature=1.0).std() < shares().std()
 
 
 def test_models_that_do_not_fit_are_refused(folder):

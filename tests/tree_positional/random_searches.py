@@ -115,21 +115,6 @@ def _strategy(vocabulary: Vocabulary, choices: Choices, beam: int) -> tuple[sear
     return search.Sampling(dictionary, **options), beam
 
 
-REFUSED = ("no_repeat_ngram_size", "match_source_len", "print_alignment", "constraints", "prefix_allowed_tokens_fn")
-
-
-def _refused(vocabulary: Vocabulary, name: str) -> dict[str, Any]:
-    """An option that does not work with trees."""
-    dictionary = vocabulary.dictionary
-    strategies = {
-        "constraints": lambda: search.LexicallyConstrainedBeamSearch(dictionary, "ordered"),
-        "prefix_allowed_tokens_fn": lambda: search.PrefixConstrainedBeamSearch(dictionary, lambda batch, ids: [4]),
-    }
-    if name in strategies:
-        return {"search_strategy": strategies[name]()}
-    return {name: {"no_repeat_ngram_size": 2, "match_source_len": True, "print_alignment": "hard"}[name]}
-
-
 @dataclass
 class RandomSearch:
     """A search over some sources."""
@@ -139,7 +124,6 @@ class RandomSearch:
     models: list[FairseqEncoderDecoderModel]
     sources: list[list[int]]
     prefixes: list[list[int]]
-    refused: str | None
     options: dict[str, Any]
     seed: int
 
@@ -177,27 +161,17 @@ class RandomSearch:
             "temperature": choices.of((1.0, 0.01, 10.0)),
             "search_strategy": strategy,
         }
-        refused = choices.of(REFUSED) if choices.number(16) == 1 else None
-        if refused:
-            options.update(_refused(vocabulary, refused))
-        return cls(
-            vocabulary, _grammar(vocabulary, choices), models, sources, prefixes, refused, options, choices.number(256)
-        )
+        grammar = _grammar(vocabulary, choices)
+        return cls(vocabulary, grammar, models, sources, prefixes, options, choices.number(256))
 
     def limit(self, source: list[int]) -> int:
         """The greatest number of symbols that a tree of a source was meant to have."""
         return int(self.options["max_len_a"] * len(source) + self.options["max_len_b"])
 
     def generator(self) -> StructuralGenerator | None:
-        """The generator; None if it was refused, as it had to be."""
+        """The generator; None if there are no trees."""
         grammar = None if self.rules is None else by_id(self.vocabulary, self.rules)
         vocabulary = self.vocabulary
-        if self.refused:
-            with pytest.raises(StructuralSearchError):
-                StructuralGenerator(
-                    self.models, vocabulary.dictionary, vocabulary.table, grammar=grammar, **self.options
-                )
-            return None
         try:
             return StructuralGenerator(
                 self.models, vocabulary.dictionary, vocabulary.table, grammar=grammar, **self.options

@@ -25,6 +25,25 @@ def task_side(symbols) -> modalities.Side:
     return modalities.Side() if symbols is None else modalities.Side(modalities.SYMBOLS, symbols=symbols)
 
 
+def steps_of_a_beam(model, inputs: dict):
+    """Decodes five rows step by step; rows are permuted, repeated and left out on the way, as beam search does.
+
+    Yields:
+        the output of a step, ``[R, V]``, the rows of the batch that it belongs to, ``[R]``, and the step
+    """
+    prefix, rows, state = inputs["prev_output_tokens"], torch.arange(5), {}
+    encoder_out = model.encoder(inputs["src_tokens"], source_symbol_tree=inputs["source_symbol_tree"])
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for t in range(prefix.size(1)):
+            output, _ = model.decoder(prefix[rows, : t + 1], encoder_out=encoder_out, incremental_state=state)
+            yield output[:, 0], rows, t
+            order = torch.randint(0, len(rows), (5 - t // 4,), generator=generator)
+            model.decoder.reorder_incremental_state_scripting(state, order)
+            encoder_out = model.encoder.reorder_encoder_out(encoder_out, order)
+            rows = rows[order]
+
+
 def random_tree(chance: random.Random, size: int) -> Tree:
     """A tree of ``size`` nodes and at most three children a node."""
     children = []

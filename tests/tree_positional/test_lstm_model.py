@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from torch.nn import functional
 
 from tests.nn.direct_tree_lstm import direct_attention, direct_child, direct_tree_lstm
-from tests.nn.tiny import PAD, arguments
+from tests.nn.tiny import PAD, arguments, logits
 from tests.strategies import symbol_trees
 from tests.tree_positional.symbol_batches import ENCODINGS, EOS, SymbolBatch
-from tests.tree_positional.symbol_pairs import Pairs, task_side
+from tests.tree_positional.symbol_pairs import Pairs, steps_of_a_beam, task_side
 from tree_fairseq.errors import InputError, MissingTreesError
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.tree_positional import lstm_model
@@ -36,11 +36,6 @@ def model_of(pairs, *flags, seed=0):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lstm_model, "INITIAL_RANGE", 0.7)
         return pairs.model(*SMALL, *flags, arch="tree_to_tree_lstm_tiny", seed=seed)
-
-
-def logits(model, inputs) -> torch.Tensor:
-    with torch.no_grad():
-        return model(**inputs)[0]
 
 
 # The paper's equations
@@ -157,23 +152,11 @@ def test_lengths_of_the_batch_change_nothing(rows):
 
 @each_encoding
 def test_incremental_decoding_equals_teacher_forcing(encoding):
-    """Rows are permuted, repeated and left out on the way, as beam search does."""
     pairs = Pairs(True, True, encoding, sizes=(9, 5, 12, 8, 3))
     model, inputs = model_of(pairs).double(), pairs.net_input(spare=1)
     full = logits(model, inputs)
-    prefix, rows, state = inputs["prev_output_tokens"], torch.arange(5), {}
-    encoder_out = model.encoder(inputs["src_tokens"], source_symbol_tree=inputs["source_symbol_tree"])
-    generator = torch.Generator().manual_seed(1)
-    with torch.no_grad():
-        for t in range(prefix.size(1)):
-            output, _ = model.decoder(prefix[rows, : t + 1], encoder_out=encoder_out, incremental_state=state)
-            torch.testing.assert_close(output[:, 0], full[rows, t])
-            order = torch.randint(0, len(rows), (5 - t // 4,), generator=generator)
-            model.decoder.reorder_incremental_state_scripting(state, order)
-            encoder_out = model.encoder.reorder_encoder_out(encoder_out, order)
-            rows = rows[order]
-            if not len(rows):
-                break
+    for output, rows, t in steps_of_a_beam(model, inputs):
+        torch.testing.assert_close(output, full[rows, t])
 
 
 def test_ids_that_are_not_symbols_fill_no_node():

@@ -9,9 +9,9 @@ import torch
 from fairseq.sequence_generator import SequenceGenerator
 from torch.nn import functional
 
-from tests.nn.tiny import PAD, stock_flags
+from tests.nn.tiny import PAD, logits, stock_flags
 from tests.tree_positional.symbol_batches import ENCODINGS, EOS
-from tests.tree_positional.symbol_pairs import MODALITIES, Pairs
+from tests.tree_positional.symbol_pairs import MODALITIES, Pairs, steps_of_a_beam
 from tree_fairseq.errors import MissingTreesError
 from tree_fairseq.tree_positional.positions import TreePositions
 from tree_fairseq.tree_positional.search import StructuralGenerator
@@ -19,11 +19,6 @@ from tree_fairseq.tree_positional.search import StructuralGenerator
 QUERY = [(), ("--query-position",)]
 each_modality = pytest.mark.parametrize("source, target", MODALITIES)
 each_encoding = pytest.mark.parametrize("encoding", ENCODINGS, ids=lambda form: f"{form.traversal}-{form.binarization}")
-
-
-def logits(model, inputs) -> torch.Tensor:
-    with torch.no_grad():
-        return model(**inputs)[0]
 
 
 # Padding
@@ -150,7 +145,6 @@ def test_a_model_with_sequence_positions_starts_as_the_stock_transformer(flags):
 )
 @pytest.mark.parametrize("target", [True, False])
 def test_incremental_decoding_equals_teacher_forcing(encoding, flags, target):
-    """Rows are permuted, repeated and left out on the way, as beam search does."""
     if not target and "--query-position" in flags:
         flags = ()
     pairs = Pairs(True, target, encoding, sizes=(9, 5, 12, 8, 3))
@@ -164,20 +158,10 @@ def test_incremental_decoding_equals_teacher_forcing(encoding, flags, target):
         inputs["source_symbol_tree"][part] = inputs["source_symbol_tree"][part][:1].expand(5, -1)
     inputs["src_tokens"] = inputs["src_tokens"][:1].expand(5, -1)
     full = logits(model, inputs)
-    prefix = inputs["prev_output_tokens"]
-    encoder_out = model.encoder(inputs["src_tokens"], source_symbol_tree=inputs["source_symbol_tree"])
-    generator = torch.Generator().manual_seed(1)
-    state, rows = {}, torch.arange(5)
-    with torch.no_grad():
-        for t in range(prefix.size(1)):
-            output, _ = model.decoder(prefix[rows, : t + 1], encoder_out=encoder_out, incremental_state=state)
-            real = prefix[rows, t].ne(PAD)
-            # fairseq takes the softmax of attention in single precision.
-            torch.testing.assert_close(output[real, 0], full[rows[real], t], rtol=1e-5, atol=2e-6)
-            order = torch.randint(0, len(rows), (5 - t // 4,), generator=generator)
-            model.decoder.reorder_incremental_state_scripting(state, order)
-            encoder_out = model.encoder.reorder_encoder_out(encoder_out, order)
-            rows = rows[order]
+    for output, rows, t in steps_of_a_beam(model, inputs):
+        real = inputs["prev_output_tokens"][rows, t].ne(PAD)
+        # fairseq takes the softmax of attention in single precision.
+        torch.testing.assert_close(output[real], full[rows[real], t], rtol=1e-5, atol=2e-6)
 
 
 @pytest.mark.parametrize("source", [True, False])

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from tests.nn.tiny import arguments, stock_flags
+from tests.nn.tiny import arguments, sizes_of, stock_flags, takes_stock_weights
 from tests.tree_positional.symbol_batches import ENCODINGS
 from tests.tree_positional.symbol_pairs import Pairs, task_side
 from tree_fairseq.errors import MissingTreesError
@@ -38,10 +38,7 @@ def is_new(name: str) -> bool:
 @pytest.mark.parametrize("arch", SIZES)
 def test_architectures_have_the_sizes_of_the_paper(arch):
     args = arguments(arch)
-    for side in ("encoder", "decoder"):
-        names = ("layers", "embed_dim", "ffn_embed_dim", "attention_heads")
-        assert tuple(getattr(args, f"{side}_{name}") for name in names) == SIZES[arch][:4]
-        assert not getattr(args, f"{side}_normalize_before")
+    assert sizes_of(arch) == SIZES[arch][:4]
     assert args.dropout == 0.1
     assert getattr(args, "tree_position_dim", None) == SIZES[arch][4]
 
@@ -69,12 +66,7 @@ def test_a_task_without_trees_is_refused():
 def test_a_stock_transformer_s_weights_load_and_the_new_ones_are_named(flags, caplog):
     stock = PAIRS.model(*stock_flags(), *flags, arch="transformer", seed=1)
     model = PAIRS.model("--query-position", seed=2)
-    initial = {name: weight.clone() for name, weight in model.state_dict().items()}
-    with caplog.at_level(logging.INFO, logger="tree_fairseq"):
-        model.load_state_dict(stock.state_dict())
-    for name, weight in model.state_dict().items():
-        assert torch.equal(weight, initial[name] if is_new(name) else stock.state_dict()[name]), name
-        assert is_new(name) == (name in caplog.text), name
+    takes_stock_weights(model, stock, is_new, caplog)
 
 
 def test_query_positions_are_added_to_a_trained_model(caplog):

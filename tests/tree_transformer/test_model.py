@@ -9,7 +9,7 @@ import pytest
 import torch
 from fairseq.sequence_generator import SequenceGenerator
 
-from tests.nn.tiny import PAD, build, net_input, pairs, random_tree, tiny_task
+from tests.nn.tiny import PAD, build, logits, net_input, pairs, random_tree, tiny_task
 from tree_fairseq.nn.tree_batch import NodeArrays
 
 TASK = tiny_task()
@@ -19,11 +19,6 @@ LENGTHS = (7, 1, 4, 11, 2)  # one of them a single leaf, hence without a node
 @pytest.fixture(scope="module")
 def model():
     return build(TASK)
-
-
-def logits(model, inputs) -> torch.Tensor:
-    with torch.no_grad():
-        return model(**inputs)[0]
 
 
 def test_the_order_of_nodes_changes_nothing(model):

@@ -6,7 +6,7 @@ import pytest
 import torch
 from fairseq.sequence_generator import SequenceGenerator
 
-from tests.nn.tiny import PAD, build, net_input, pairs, stock_flags, tiny_task
+from tests.nn.tiny import PAD, build, logits, net_input, pairs, stock_flags, tiny_task
 from tree_fairseq.treeformer.model import ChartCrossAttention
 
 TASK = tiny_task()
@@ -33,11 +33,6 @@ def inputs_of(*batch, **options) -> dict:
 
 BATCH = inputs_of(*pairs(TASK, *LENGTHS))
 REAL = BATCH["prev_output_tokens"].ne(PAD)
-
-
-def logits(model, inputs) -> torch.Tensor:
-    with torch.no_grad():
-        return model(**inputs)[0]
 
 
 # What changes nothing, and what does

@@ -65,7 +65,8 @@ class Python(Language):
     def unparse(self, tree: Tree) -> str:
         if tree.label.partition(" ")[0] == OPENER:
             return _opener_text(tree)
-        return ast.unparse(tree.fold(_ast))
+        # Within a string, the character that stands for a line break is written by its code.
+        return ast.unparse(tree.fold(_ast)).replace(LINE_BREAK, r"\xa7")
 
 
 def _parsed(program: str) -> ast.Module:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from tree_fairseq.errors import NotationError
+from tree_fairseq.errors import EmptySymbolTreeError, NotationError
 from tree_fairseq.source_code.language import LINE_BREAK, Language, library_version, syntax_error
 from tree_fairseq.source_code.productions import counted, leaf_label, node, parse_label, split_leaf
 from tree_fairseq.source_code.spacing import LEAF, Spacing, spacing_of
@@ -63,6 +63,8 @@ class TreeSitter(Language):
         return {"name": self.name, "library": self._module, "version": library_version(self._module.replace("_", "-"))}
 
     def parse(self, text: str) -> Tree:
+        if not text.replace(LINE_BREAK, "").strip():
+            raise EmptySymbolTreeError("there is no program on the line", hint="Remove it, and its parallel line.")
         first_error = None
         for wrapper in self._wrappers:
             root = self._parse(text, wrapper)
