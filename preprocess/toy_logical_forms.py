@@ -303,20 +303,15 @@ def overnight(output: Path, train: int, test: int) -> None:
             write_lines(output / f"{domain}.paraphrases.{split}.examples", (_question(generator) for _ in range(size)))
 
 
-_CONDITIONS = (("in state_name0", "p.STATE = 'state_name0'"), ("larger than number0", "p.SIZE > number0"))
-
-
 def text2sql(output: Path, train: int, test: int) -> None:
     """Writes ``geography.json``, an entry for each query with its question."""
-    entries, generator = [], random.Random(1)
-    for place in range(train + 2 * test):
-        table, (words, condition) = generator.choice(["CITY", "RIVER", "LAKE"]), generator.choice(_CONDITIONS)
-        asked, column = generator.choice([("what", "p.NAME"), ("how many", "COUNT(*)"), ("the largest", "MAX(p.SIZE)")])
-        split = "train" if place < train else "dev" if place < train + test else "test"
-        sentence = {"text": f"{asked} {table.lower()} is {words}", "question-split": split}
-        sentence["variables"] = {"state_name0": "utah", "number0": "7"}
-        query = f"SELECT {column} FROM {table} AS p WHERE {condition} ;"
-        entries.append({"sentences": [sentence], "sql": [query], "query-split": split})
+    entries = []
+    for split, size in (("train", train), ("dev", test), ("test", test)):
+        for place in range(size):
+            table, column = ("CITY", "RIVER", "LAKE")[place % 3], ("NAME", "SIZE")[place % 2]
+            sentence = {"text": f"{column} of {table} x0", "variables": {"x0": "7"}, "question-split": split}
+            query = [f"SELECT p.{column} FROM {table} AS p WHERE p.SIZE = x0 ;"]
+            entries.append({"sentences": [sentence], "sql": query, "query-split": split})
     write_lines(output / "geography.json", [json.dumps(entries)])
 
 

@@ -52,7 +52,7 @@ COMMANDS_WITH_CHECKPOINTS: dict[str, Command] = {
 }
 WITHOUT_CHECKPOINTS = {
     "path", "parse", "annotate", "check", "export", "repairs",  # commands
-    "regression", "rouge", "structural", "bleu", "classification", "seeds", "code", "sql",  # --checkpoint is one function
+    "regression", "rouge", "structural", "bleu", "classification", "seeds", "code", "sql",  # one function reads it
     "preprocess", "score", "tree-fairseq",
 }  # fmt: skip
 # These build the model that a checkpoint describes; training builds that of the command line.

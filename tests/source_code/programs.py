@@ -21,14 +21,12 @@ PROGRAMS = {
         SELECT a AS "the a" FROM t LEFT OUTER JOIN u ON t.x = u.x UNION ALL SELECT b FROM v LIMIT 3 OFFSET 2
         SELECT CASE WHEN a < 1 THEN 'it''s' ELSE CAST(b AS INT) END FROM (SELECT * FROM t) AS s ORDER BY a ASC
         WITH c AS (SELECT 1 AS x) SELECT x, ROW_NUMBER() OVER (PARTITION BY y ORDER BY z) FROM c WHERE x BETWEEN 1 AND 2
-        INSERT INTO t (a, b) VALUES (1, 'x'), (2, NULL)
-        UPDATE t SET a = a + 1 WHERE NOT EXISTS(SELECT 1 FROM u)
     """,
     "python": """
         x = [i ** 2 for i in range(10) if not i % 2 or i in (1, 2)]
         def f(a, b=2, *args, c, d=None, **kwargs) -> int:§    return a if b else lambda x: x[1:, ..., ::2]
         class A(B, metaclass=C):§    'doc'§    @property§    async def f(self):§        await g(*x, **y)
-        print(f'{x!r:>{width}} {{}}', b'\\x00', 1e10, 0x1f, 1j, -1, {'a': 1, **b}, {1, 2}, u'u')
+        print(f'{x!r:>{width}} {{}}', b'\\x00', '\\xa7', 1e10, 0x1f, 1j, -1, {'a': 1, **b}, {1, 2}, u'u')
         try:§    import a.b as c, d§except (X, Y) as error:§    raise Z from error§finally:§    del x[0], y.z
         from . import e§x.y = a.b.c
         with open(a) as f, g:§    global h§    x: int = 3§    x @= y§    assert x is not None, 'no'
@@ -41,19 +39,16 @@ PROGRAMS = {
         finally :
         @ property
         for i , x in enumerate ( y ) :
-        class A :
         def f ( self , * args ) :
     """,
     "java": """
         public int size() {return this.items.size();}
         public void addAll(List<? extends T> src) throws IOException {if (src.size == 0)return;add(src[i], 'x', "a b");}
-        for (int i = 0; i < 3; i++)add(i);
         public String toString(){Builder b = new Builder();b.append("[").append(x > 0 ? -x : ~y);return b.toString();}
         for (String s : names) {try {f(s);} catch (IOException | X e) {throw new Y(e);} finally {g();}}
         int x = (int) y << 2 >>> 1;
         import java.util.List; class A<T> implements B {private static final int[] X = {1, 2}; A() {super();}}
         @Override public boolean equals(Object o) {return o instanceof A && !(a == null);}
-        x = y -> {return y - -1;};
     """,
     "csharp": """
         public override string ToString(){return "a b" + x?.Name ?? "c";}
