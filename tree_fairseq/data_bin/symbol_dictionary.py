@@ -250,7 +250,7 @@ class TypedGrammar(Protocol):
         """Returns the type of a label."""
 
     def fields_of(self, label: str, arity: int) -> tuple[str, ...]:
-        """Returns the fields of the children of a node; other numbers of fields mean that there is no such node."""
+        """Returns the field of each child of a node, or () if the grammar has no such node."""
 
     def allows(self, field: str, type_name: str) -> bool:
         """Returns whether a node of a type may stand in a field."""

@@ -99,7 +99,7 @@ def _forward_with_tokens(forward: Any, src_tokens: Tensor, *args: Any, **kwargs:
 
 @dataclass(frozen=True)
 class PointedMemory:
-    """What a pointer reads of B sources, projected once; ``texts`` ``[B, N]`` are the numbers of their texts."""
+    """The projected memory of B sources that a pointer reads; ``texts``, ``[B, N]`` int64, has a number for each text."""
 
     projected: ProjectedMemory
     texts: Tensor

@@ -196,7 +196,7 @@ def figures(sums: np.ndarray) -> dict[str, np.ndarray]:
 
 
 class BracketMeasure(AdditiveMeasure):
-    """EVALB's figures, and F1 without labels; a hypothesis that is no tree is None."""
+    """EVALB's figures, and F1 without labels; None stands for a hypothesis that is not a tree."""
 
     def __init__(self, references: Sequence[Forest], hypotheses: Sequence[Forest | None]):
         rules = Parameters()
