@@ -99,7 +99,7 @@ def _forward_with_tokens(forward: Any, src_tokens: Tensor, *args: Any, **kwargs:
 
 @dataclass(frozen=True)
 class PointedMemory:
-    """The projected memory of B sources that a pointer reads; ``texts``, ``[B, N]`` int64, has a number for each text."""
+    """The projected memory of B sources; ``texts``, ``[B, N]`` int64, has a number for the text of each position."""
 
     projected: ProjectedMemory
     texts: Tensor
