@@ -88,7 +88,7 @@ def test_any_python_comes_back_from_its_tree(expression, statement):
 
 @settings(max_examples=40, deadline=None)
 @given(text=st.text(st.sampled_from("selctfrom *(),'\"=.;{}[]<>+-:x1 \\§"), min_size=1, max_size=30))
-@pytest.mark.parametrize("name", ["sql", "python", "java", "csharp"])
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_any_text_is_a_program_or_refused(name, text):
     lines_of(name)
     language = language_named(name)

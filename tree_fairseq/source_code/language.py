@@ -23,6 +23,8 @@ class Language(Notation):
 
     name: str
     """Under which the language is registered, such as ``sql``."""
+    is_exact = False
+    """Whether every tree that the parser gives is written as a text with the same tree."""
 
     @abstractmethod
     def identity(self) -> dict[str, str]:
@@ -38,10 +40,25 @@ class Language(Notation):
 
     def _read(self, line: str) -> Tree:
         try:
-            return self.parse(line)
+            tree = self.parse(line)
+            return tree if self.is_exact else self._as_written(line, tree)
         except RecursionError:
             message = "the program is nested too deeply for its parser"
             raise NotationError(message, hint="fairseq-preprocess --on-parse-error skip-pair leaves it out.") from None
+
+    def _as_written(self, line: str, tree: Tree) -> Tree:
+        """The tree of what is written for a tree, which may lack what a library names but does not write."""
+        try:
+            written = self.write(tree)
+            if written == line:
+                return tree
+            tree = self.parse(written)
+            is_stable = self.write(tree) == written
+        except InputError:
+            is_stable = False
+        if not is_stable:
+            raise syntax_error(self.name, "it cannot be written back as it was read", line, None, None)
+        return tree
 
     def write(self, tree: Tree) -> str:
         """Writes a program. A tree that the library cannot write becomes its leaves, which do not parse."""

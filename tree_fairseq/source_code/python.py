@@ -41,6 +41,7 @@ class Python(Language):
     """Programs of the running version of Python, whole ones and single lines that open a block."""
 
     name = "python"
+    is_exact = True
 
     def identity(self) -> dict[str, str]:
         version = ".".join(platform.python_version_tuple()[:2])

@@ -7,7 +7,7 @@ from typing import Any
 
 from tree_fairseq.errors import NotationError
 from tree_fairseq.source_code.language import Language, library_version, syntax_error
-from tree_fairseq.source_code.productions import counted_list, leaf_label, node, parse_label, unfolded
+from tree_fairseq.source_code.productions import counted_list, leaf_label, node, parse_label
 from tree_fairseq.support.python_versions import import_library
 from tree_fairseq.trees.text import escape_label, unescape_label
 from tree_fairseq.trees.tree import Tree
@@ -33,21 +33,6 @@ class Sql(Language):
         return {"name": self.name, "library": "sqlglot", "version": library_version("sqlglot")}
 
     def parse(self, text: str) -> Tree:
-        tree = self._parsed(text)
-        try:
-            written = self.unparse(unfolded(tree))
-            if written == text:
-                return tree
-            # What sqlglot does not write, such as a default that it names, is left out.
-            tree = self._parsed(written)
-            is_stable = self.unparse(unfolded(tree)) == written
-        except Exception:
-            is_stable = False
-        if not is_stable:
-            raise syntax_error("SQL", "sqlglot does not write this query back", text, None, None)
-        return tree
-
-    def _parsed(self, text: str) -> Tree:
         try:
             statements = self._sqlglot.parse(text, read=self.dialect or None)
         except self._sqlglot.errors.SqlglotError as error:
