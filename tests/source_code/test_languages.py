@@ -145,13 +145,16 @@ def test_languages_are_notations_with_dialects():
         language_named("sql:nodialect")
 
 
-def test_any_module_with_a_grammar_is_a_language():
+def test_any_installed_grammar_is_a_language_and_no_other_module_is_imported(tmp_path, monkeypatch):
     lines_of("java")
     language = language_named("tree-sitter:tree_sitter_python")
     tree = language.read("if x : pass")
     assert language.read(language.write(tree)) == tree
-    with pytest.raises(MissingLibraryError, match="tree_sitter_nothing"):
-        language_named("tree-sitter:tree_sitter_nothing")
+    (tmp_path / "tree_sitter_evil.py").write_text("raise SystemExit('code of a stranger')")
+    monkeypatch.syspath_prepend(tmp_path)
+    for module in ("tree_sitter_nothing", "tree_sitter_evil", "os"):
+        with pytest.raises(MissingLibraryError, match=f"{module} is not installed"):
+            language_named(f"tree-sitter:{module}")
 
 
 def test_a_language_of_ones_own_is_a_notation():

@@ -14,7 +14,7 @@ from pathlib import Path
 from tree_fairseq.data_bin.staging import Work
 from tree_fairseq.errors import InputError, NotationError
 from tree_fairseq.preprocessing.plan import Inputs, PreprocessPlan, SymbolSide
-from tree_fairseq.source_code.field_types import FieldTypes, probe
+from tree_fairseq.source_code.field_types import probe
 from tree_fairseq.source_code.language import Language
 from tree_fairseq.source_code.productions import MOST_CHILDREN, QUOTE, split_leaf
 from tree_fairseq.source_code.spelling import CHARACTERS, Spelling
@@ -53,8 +53,9 @@ def prepare_programs(plan: PreprocessPlan, inputs: Inputs, work: Work) -> tuple[
             if split.name == "train":
                 counts += found
         spellings[side.lang] = _spelling(plan, side, counts, work)
+    skips = plan.args.on_parse_error == SKIP
     changed = tuple(
-        dataclasses.replace(side, spelling=spellings.get(side.lang), skips=plan.args.on_parse_error == SKIP)
+        dataclasses.replace(side, spelling=spellings[side.lang], skips=skips) if side.lang in spellings else side
         for side in plan.symbol_sides
     )
     return dataclasses.replace(plan, symbol_sides=changed), _without(inputs, faults, work)
@@ -143,16 +144,7 @@ def spare_symbols(symbols: Iterable[str], spelling: Path, encoding: SymbolEncodi
 def write_types(path: str | os.PathLike, side: SymbolSide, text: TextInput) -> None:
     """Writes the types of the fields of a side's language, as training and the language's parser have them."""
     lines = itertools.islice(read_lines(text.path), _PROBED)
-    trees = [side.reader.read(line) for line in lines]
-    found = probe(notation_named(side.notation), trees)
+    found = probe(notation_named(side.notation), map(side.reader.read, lines))
     found.save(path)
-    seen = FieldTypes.of_trees(trees)
-    logger.info(
-        "[trees] grammar of %s: %d fields; %d types in them occur in training, the parser accepts %d more",
-        *(side.notation, len(found.types), *_numbers(seen, found)),
-    )
-
-
-def _numbers(seen: FieldTypes, found: FieldTypes) -> tuple[int, int]:
-    known = sum(map(len, seen.types.values()))
-    return known, sum(map(len, found.types.values())) - known
+    counts = len(found.types), sum(map(len, found.types.values()))
+    logger.info("[trees] grammar of %s: %d fields, %d types in them", side.notation, *counts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from importlib import metadata
 from typing import Any
 
 from tree_fairseq.errors import InputError, NotationError
@@ -113,6 +114,13 @@ def syntax_error(language: str, message: str, text: str, line: int | None, colum
 
 def library_version(distribution: str) -> str:
     """The installed version of a library."""
-    from importlib.metadata import version
+    return metadata.version(distribution)
 
-    return version(distribution)
+
+def is_installed(distribution: str) -> bool:
+    """Whether a library is installed; a module that merely lies somewhere is not."""
+    try:
+        metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return False
+    return True

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from tree_fairseq.errors import EmptySymbolTreeError, NotationError
-from tree_fairseq.source_code.language import LINE_BREAK, Language, library_version, syntax_error
+from tree_fairseq.errors import EmptySymbolTreeError, MissingLibraryError, NotationError
+from tree_fairseq.source_code.language import LINE_BREAK, Language, is_installed, library_version, syntax_error
 from tree_fairseq.source_code.productions import counted, leaf_label, node, parse_label, split_leaf
 from tree_fairseq.source_code.spacing import LEAF, Spacing, spacing_of
 from tree_fairseq.support.python_versions import import_library
@@ -52,6 +52,10 @@ class TreeSitter(Language):
         self.name = name or f"tree-sitter:{module}"
         self._module = module
         purpose = f"--notation {self.name}"
+        # A folder names its notation. So only grammars that somebody installed are imported, not any module.
+        if not (re.fullmatch(r"tree_sitter_\w+", module) and is_installed(_distribution(module))):
+            message = f"{purpose} needs a grammar of tree-sitter, and {module} is not installed as one"
+            raise MissingLibraryError(f"{message}: pip install {_distribution(module)}")
         library = import_library("tree_sitter", "code", purpose)
         grammar = library.Language(import_library(module, "code", purpose).language())
         self._parser = library.Parser(grammar)
@@ -60,7 +64,7 @@ class TreeSitter(Language):
         self._spacing: Spacing = spacing_of(key)
 
     def identity(self) -> dict[str, str]:
-        return {"name": self.name, "library": self._module, "version": library_version(self._module.replace("_", "-"))}
+        return {"name": self.name, "library": self._module, "version": library_version(_distribution(self._module))}
 
     def parse(self, text: str) -> Tree:
         if not text.replace(LINE_BREAK, "").strip():
@@ -129,6 +133,10 @@ class TreeSitter(Language):
                 raise ValueError(f"{item.label!r} has {len(item.children)} children")
             stack += reversed(parts)
         return self._spacing.join(tokens)
+
+
+def _distribution(module: str) -> str:
+    return module.replace("_", "-")
 
 
 def _is_text(here: Any) -> bool:
