@@ -46,7 +46,6 @@ PROGRAMS = {
         public void addAll(List<? extends T> src) throws IOException {if (src.size == 0)return;add(src[i], 'x', "a b");}
         public String toString(){Builder b = new Builder();b.append("[").append(x > 0 ? -x : ~y);return b.toString();}
         for (String s : names) {try {f(s);} catch (IOException | X e) {throw new Y(e);} finally {g();}}
-        int x = (int) y << 2 >>> 1;
         import java.util.List; class A<T> implements B {private static final int[] X = {1, 2}; A() {super();}}
         @Override public boolean equals(Object o) {return o instanceof A && !(a == null);}
     """,
@@ -56,7 +55,6 @@ PROGRAMS = {
         public int Size{get{return size;}set{size = value;}}
         public A(int x):base(x){this.x = x as object;}
         using (var f = File.Open(path)){lock (f){f.Read(ref b, out n);}}
-        var q = xs.Where(x => x > 1).Select(x => new {A = x, B = $"{x}"});
         switch (x){case 1:break;default:return;}
     """,
     "javascript": """
