@@ -39,7 +39,6 @@ PROGRAMS = {
         finally :
         @ property
         for i , x in enumerate ( y ) :
-        def f ( self , * args ) :
     """,
     "java": """
         public int size() {return this.items.size();}
