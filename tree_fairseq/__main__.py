@@ -17,7 +17,6 @@ COMMANDS = {
     "release": ("commands.release:main", "packs a trained model into a folder for others"),
     "translate": ("commands.translate:main", "translates or classifies text with a trained model"),
     "induce": ("commands.induce:main", "trees that a Treeformer induces, and their F1"),
-    "replay": ("commands.replay:main", "runs the batch again at which a training stopped at NaN or infinity"),
     "repairs": ("repairs.table:main", "the functions of fairseq and torch that the package replaces, and why"),
     "explore": ("commands.explore:main", "a page that shows what models do with sentences"),
     "score": (

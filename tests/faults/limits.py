@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import resource
 import signal
 from collections.abc import Callable, Iterator
@@ -68,11 +67,3 @@ def _limited() -> Iterator[None]:
 def _kilobytes(field: str) -> int:
     with open("/proc/self/status", encoding="ascii") as file:
         return next(int(line.split()[1]) for line in file if line.startswith(f"{field}:"))
-
-
-def crash_file(data: Path, output: Path) -> Path:
-    """What a training leaves that met a loss that is not finite."""
-    values = {"cause": "NaN", "update": 1, "epoch": 1, "seed": 1, "rank": 0, "world_size": 1}
-    values.update(batches=[[0, 1]], subset="train", data=[str(data)])
-    (output / "crash.json").write_text(json.dumps(values), encoding="utf-8")
-    return output / "crash.json"

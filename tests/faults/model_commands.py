@@ -9,9 +9,8 @@ from pathlib import Path
 from tests.end_to_end.commands import run
 from tests.end_to_end.fixtures import TASK
 from tests.end_to_end.tiny_corpus import make_pairs
-from tests.faults.limits import crash_file
 from tree_fairseq import hub
-from tree_fairseq.commands import explore, induce, release, replay, translate
+from tree_fairseq.commands import explore, induce, release, translate
 
 ALL = os.environ.get("TREE_FAIRSEQ_ALL_ATTACKS", "0") != "0"
 """Whether every command meets every attack."""
@@ -44,10 +43,6 @@ def _release(data: Path, path: Path, output: Path) -> object:
     return release.main([str(data), "--path", str(path), "--output", str(output / "out"), "--checkpoint"])
 
 
-def _replay(data: Path, path: Path, output: Path) -> object:
-    return replay.main([str(crash_file(data, output)), "--checkpoint", str(path)])
-
-
 def _induce(data: Path, path: Path, _: Path) -> object:
     return induce.main([str(data), *TASK, "--path", str(path), "--cpu"])
 
@@ -64,7 +59,6 @@ MODEL_COMMANDS: dict[str, Command] = {
     "hub": _hub,
     "translate": _translate,
     "release": _release,
-    "replay": _replay,
     "induce": _induce,
     "explore": _explore,
 }

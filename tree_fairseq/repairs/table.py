@@ -169,16 +169,8 @@ REPAIRS = (
         wrong="A training that stops at NaN or infinity does not say which sentences it was at.",
         versions=_FAIRSEQ,
         remove_when="fairseq names the sentences of the batch",
-        test="tests/faults/test_22_not_finite.py::test_a_loss_that_is_nan_names_its_batch_and_replays",
-        wrapper="repairs.nonfinite_batches:keep_batch",
-    ),
-    Repair(
-        target="fairseq.trainer.Trainer.begin_epoch",
-        wrong="The trainer does not keep the number of its epoch, without which a batch cannot be made again.",
-        versions=_FAIRSEQ,
-        remove_when="the row of train_step goes",
-        test="tests/faults/test_22_not_finite.py::test_the_trainer_keeps_the_number_of_its_epoch",
-        wrapper="repairs.nonfinite_batches:note_epoch",
+        test="tests/faults/test_22_not_finite.py::test_a_loss_that_is_nan_names_its_sentences",
+        wrapper="repairs.nonfinite_batches:save_batch",
     ),
     Repair(
         target="sys.excepthook",
