@@ -49,34 +49,35 @@ _LOGICAL_FORMS = "http://dong.li/lang2logic"
 _OVERNIGHT = (
     "https://raw.githubusercontent.com/lukovnikov/parseq/098dbb6e5039592db2710bef0b3cad1cade87559/data/overnightData"
 )
-_OVERNIGHT_DOMAINS = (
-    "basketball",
-    "blocks",
-    "calendar",
-    "housing",
-    "publications",
-    "recipes",
-    "restaurants",
-    "socialnetwork",
-)
 _SENTIMENT_TREEBANK = (Archive("https://nlp.stanford.edu/sentiment/trainDevTestTrees_PTB.zip"),)
+_COGS_SPLITS = ("train", "dev", "test", "gen")
 _COGS = "https://raw.githubusercontent.com/najoungkim/COGS/main/data"
 # The variable-free forms of Qiu et al. (2022), in the order of the lines of COGS
 _COGS_VARIABLE_FREE = "https://raw.githubusercontent.com/frankaging/ReCOGS/main/variable_free"
+_CODEXGLUE = "https://raw.githubusercontent.com/microsoft/CodeXGLUE/main/Code-Code/code-to-code-trans/data"
+_DJANGO = "https://raw.githubusercontent.com/odashi/ase15-django-dataset/master/django"
+_CARD2CODE = "https://raw.githubusercontent.com/google-deepmind/card2code/master/third_party/hearthstone"
 _TED_2017 = "https://raw.githubusercontent.com/hlt-mt/WIT3/master/archive/2017-01-trnted/texts"
 
 SOURCES: dict[str, tuple[Archive, ...]] = {
     "geo": (Archive(f"{_LOGICAL_FORMS}/seq2seq_geoqueries.zip"),),
     "atis": (Archive(f"{_LOGICAL_FORMS}/seq2seq_atis.zip"),),
     "jobs": (Archive(f"{_LOGICAL_FORMS}/seq2seq_jobqueries.zip"),),
-    "cogs": tuple(Archive(f"{_COGS}/{split}.tsv") for split in ("train", "dev", "test", "gen")),
-    "cogs_variable_free": tuple(
-        Archive(f"{_COGS_VARIABLE_FREE}/{split}.tsv") for split in ("train", "dev", "test", "gen")
-    ),
+    "cogs": tuple(Archive(f"{_COGS}/{split}.tsv") for split in _COGS_SPLITS),
+    "cogs_variable_free": tuple(Archive(f"{_COGS_VARIABLE_FREE}/{split}.tsv") for split in _COGS_SPLITS),
     "overnight": tuple(
         Archive(f"{_OVERNIGHT}/{domain}.paraphrases.{split}.examples")
-        for domain in _OVERNIGHT_DOMAINS
+        for domain in "basketball blocks calendar housing publications recipes restaurants socialnetwork".split()
         for split in ("train", "test")
+    ),
+    "java_csharp": tuple(
+        Archive(f"{_CODEXGLUE}/{split}.java-cs.txt.{lang}")
+        for split in ("train", "valid", "test")
+        for lang in ("java", "cs")
+    ),
+    "django": (Archive(f"{_DJANGO}/all.anno"), Archive(f"{_DJANGO}/all.code")),
+    "hearthstone": tuple(
+        Archive(f"{_CARD2CODE}/{split}_hs.{side}") for split in ("train", "dev", "test") for side in ("in", "out")
     ),
     "imdb": (
         Archive(

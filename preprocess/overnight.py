@@ -1,10 +1,8 @@
-"""Overnight (Wang et al. 2015): aligned splits of one domain, and lower bounds on the steps of decoding.
+"""Overnight (Wang et al. 2015): aligned splits of one domain.
 
-    python -m preprocess.overnight prepare --data DIR --domain NAME --output DIR [--simplify merged|none]
-        [--valid SHARE] ...
-    python -m preprocess.overnight bounds --data DIR [--domain NAME ...]
+    python -m preprocess.overnight --data DIR --domain NAME --output DIR [--simplify merged|none] [--valid SHARE] ...
 
-``DIR`` contains the files ``NAME.paraphrases.{train,test}.examples`` of SEMPRE. ``prepare`` writes utterances and
+``DIR`` contains the files ``NAME.paraphrases.{train,test}.examples`` of SEMPRE. The command writes utterances and
 logical forms in the notation ``bracket`` to ``OUTPUT/{train,valid,test}.{nl,lf}``; the validation split is drawn from
 the training file. The order of the conditions of a filter and of the parts of a concatenation does not matter: score
 simplified forms with ``--unordered filter call-SW:concat``.
@@ -13,28 +11,20 @@ Forms are simplified as in Appendix B of Lukovnikov & Fischer (2021): ``( call F
 filter becomes ``( filter base ( condition property ) ( condition property comparator value ) ... )``; nested filters
 become one filter, whose innermost condition comes first. `restore` undoes all of this. `simplify` also removes repeated
 conditions and sorts children whose order does not matter.
-
-``bounds`` prints the smallest numbers of steps of insertion into trees, by the greedy and by the exact oracle, and into
-sequences. They include the last step, in which a decoder finds that it has nothing left to insert.
 """
 
 from __future__ import annotations
 
 import argparse
 import re
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
-from preprocess.command import prepare_data_set, run_command
+from preprocess.command import prepare_data_set
 from preprocess.corpora import CorpusError, clean_line, raw_lines
 from preprocess.logical_forms import Example, Splits, hold_out, report_duplicates, shorten, write_splits
 from tree_fairseq.errors import InputError, SymbolTreeError
-from tree_fairseq.tree_insertion.oracles import CentralityOracle, ExactOracle, step_count
-from tree_fairseq.tree_insertion.target import TargetTree
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Tree
 
@@ -122,53 +112,6 @@ def _restore_filter(children: list[Tree]) -> Tree | None:
 
 def _long(label: str) -> str:
     return LONG + label.removeprefix(SHORT) if label.startswith(SHORT) else label
-
-
-PAPER = {"calendar": 6.2, "restaurants": 6.1, "publications": 6.3, "recipes": 6.0}
-"""The "theoretical best" in the paper on insertion-based tree decoding: greedy, with the root of the form given."""
-
-
-class Bounds(NamedTuple):
-    """Average steps over a test set.
-
-    Attributes:
-        greedy_given: insertion of the most central node of each slot, starting with the root of the form
-        greedy: the same, starting with the artificial root only
-        exact: the smallest possible number, starting with the artificial root only
-        sequence: insertion of the middle of each slot into the form written with brackets
-        forms: number of forms
-    """
-
-    greedy_given: float
-    greedy: float
-    exact: float
-    sequence: float
-    forms: int
-
-
-def bounds(forms: Iterable[Tree]) -> Bounds:
-    """Returns the bounds over the forms of a test set."""
-    known: dict[Tree, tuple[int, ...]] = {}
-    rows = [known.get(form) or known.setdefault(form, _steps(form)) for form in forms]
-    return Bounds(*(np.mean(rows, axis=0) + 1).tolist(), len(rows))
-
-
-def table(rows: dict[str, Bounds]) -> str:
-    """Returns the bounds of each domain as aligned columns, beside the number in the paper."""
-    lines = ["domain          forms  paper  greedy, root given  greedy  exact  sequence"]
-    for domain, row in rows.items():
-        paper = f"{PAPER[domain]:.1f}" if domain in PAPER else "-"
-        trees = f"{row.greedy_given:19.2f} {row.greedy:7.2f} {row.exact:6.2f}"
-        lines.append(f"{domain:14} {row.forms:6} {paper:>6} {trees} {row.sequence:9.2f}")
-    return "\n".join(lines) + "\n"
-
-
-def _steps(form: Tree) -> tuple[int, int, int, int]:
-    target = TargetTree.of(form)
-    greedy, exact = CentralityOracle(target), ExactOracle(target)
-    tokens = sum(3 if node.children else 1 for node in form.preorder())
-    # Each step fills the middle of every slot, so n tokens take as many steps as n has binary digits.
-    return step_count(greedy, given=2), step_count(greedy), exact.forest[0], tokens.bit_length()
 
 
 SIMPLIFICATIONS = ("merged", "none")
@@ -260,21 +203,11 @@ def _prepare(args: argparse.Namespace) -> dict[str, int]:
     return write_splits(splits, args.output, (args.source, args.target))
 
 
-def _bounds(args: argparse.Namespace) -> None:
-    names = args.domain or domains(args.data)
-    if not names:
-        raise CorpusError(f"{args.data} holds no NAME.paraphrases.test.examples")
-    rows = {name: bounds(form for _, form in read_forms(examples_file(args.data, name, "test"))) for name in names}
-    sys.stdout.write(table(rows))
-
-
 def _arguments(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m preprocess.overnight", description=__doc__.splitlines()[0])
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    prepare = commands.add_parser("prepare", help="write aligned splits", description="Write the splits of a domain.")
-    prepare.add_argument("--domain", required=True)
-    prepare.add_argument("--output", type=Path, required=True)
-    prepare.add_argument(
+    parser.add_argument("--domain", required=True)
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument(
         "--simplify",
         choices=SIMPLIFICATIONS,
         default="merged",
@@ -282,31 +215,20 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
             "merged: calls and filters are merged, unordered children sorted; none: as published (default: %(default)s)"
         ),
     )
-    prepare.add_argument(
-        "--valid", type=float, default=0.2, help="share of train to validate on (default: %(default)s)"
-    )
-    prepare.add_argument("--source", default="nl", help="suffix of the utterances (default: %(default)s)")
-    prepare.add_argument("--target", default="lf", help="suffix of the forms (default: %(default)s)")
-    prepare.add_argument("--subset", type=int, help="train on a random sample of that many examples")
-    prepare.add_argument("--limit", type=int, help="only the first examples of every split")
-    prepare.add_argument("--seed", type=int, default=1, help="seed of random draws (default: %(default)s)")
-    steps = commands.add_parser(
-        "bounds",
-        help="lower bounds on decoding steps",
-        description="Print lower bounds on the decoding steps of test sets.",
-    )
-    steps.add_argument("--domain", nargs="+", help="default: all domains of the folder")
-    for each in (prepare, steps):
-        each.add_argument("--data", type=Path, required=True, help="folder of the .examples files")
+    parser.add_argument("--valid", type=float, default=0.2, help="share of train to validate on (default: %(default)s)")
+    parser.add_argument("--source", default="nl", help="suffix of the utterances (default: %(default)s)")
+    parser.add_argument("--target", default="lf", help="suffix of the forms (default: %(default)s)")
+    parser.add_argument("--subset", type=int, help="train on a random sample of that many examples")
+    parser.add_argument("--limit", type=int, help="only the first examples of every split")
+    parser.add_argument("--seed", type=int, default=1, help="seed of random draws (default: %(default)s)")
+    parser.add_argument("--data", type=Path, required=True, help="folder of the .examples files")
     return parser.parse_args(arguments)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Command line of this module; returns the exit status."""
     args = _arguments(arguments)
-    if args.command == "prepare":
-        return prepare_data_set("overnight", args.domain, lambda: _prepare(args))
-    return run_command("overnight", lambda: _bounds(args))
+    return prepare_data_set("overnight", args.domain, lambda: _prepare(args))
 
 
 if __name__ == "__main__":

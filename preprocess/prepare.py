@@ -12,7 +12,7 @@ import itertools
 import tempfile
 from pathlib import Path
 
-from preprocess import translation
+from preprocess import django, translation
 from preprocess.command import prepare_data_set
 from preprocess.corpora import (
     Corpus,
@@ -27,6 +27,7 @@ from preprocess.corpora import (
 
 LOADERS = {
     "cognition": translation.load_cognition,
+    "django": django.load_django,
     "gigaword": translation.load_gigaword,
     "iwslt13": translation.load_iwslt13,
     "iwslt14": translation.load_iwslt14,

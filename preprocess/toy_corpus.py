@@ -14,7 +14,7 @@ import random
 import tarfile
 from pathlib import Path
 
-from preprocess import toy_classification, toy_logical_forms
+from preprocess import toy_classification, toy_logical_forms, toy_programs
 from preprocess.corpora import write_lines
 from preprocess.moses import TokenizerOptions, tokenize_lines
 from preprocess.translation import IWSLT14_TEST
@@ -201,6 +201,7 @@ LAYOUTS = {
     "wmt14": wmt14,
     **toy_logical_forms.LAYOUTS,
     **toy_classification.LAYOUTS,
+    **toy_programs.LAYOUTS,
 }
 
 

@@ -303,18 +303,6 @@ def overnight(output: Path, train: int, test: int) -> None:
             write_lines(output / f"{domain}.paraphrases.{split}.examples", (_question(generator) for _ in range(size)))
 
 
-def text2sql(output: Path, train: int, test: int) -> None:
-    """Writes ``geography.json``, an entry for each query with its question."""
-    entries = []
-    for split, size in (("train", train), ("dev", test), ("test", test)):
-        for place in range(size):
-            table, column = ("CITY", "RIVER", "LAKE")[place % 3], ("NAME", "SIZE")[place % 2]
-            sentence = {"text": f"{column} of {table} x0", "variables": {"x0": "7"}, "question-split": split}
-            query = [f"SELECT p.{column} FROM {table} AS p WHERE p.SIZE = x0 ;"]
-            entries.append({"sentences": [sentence], "sql": query, "query-split": split})
-    write_lines(output / "geography.json", [json.dumps(entries)])
-
-
 LAYOUTS = {
     "active_logical": active_logical,
     "atis": atis,
@@ -324,5 +312,4 @@ LAYOUTS = {
     "ifttt": ifttt,
     "jobs": jobs,
     "overnight": overnight,
-    "text2sql": text2sql,
 }

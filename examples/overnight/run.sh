@@ -57,7 +57,7 @@ OUTPUT=$RUN$(named GENERATE_FLAGS)
 
 fill_data overnight overnight
 # A fifth of train validates.
-step "$TEXT" python -m preprocess.overnight prepare --data "$DATA" --domain "$DOMAIN" --simplify "$SIMPLIFY" \
+step "$TEXT" python -m preprocess.overnight --data "$DATA" --domain "$DOMAIN" --simplify "$SIMPLIFY" \
     --output "$TEXT" ${SUBSET:+--subset "$SUBSET"} ${TOY:+--limit 120}
 
 # Words that are seen once are unknown.

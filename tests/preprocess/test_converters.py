@@ -6,15 +6,16 @@ import pytest
 
 from preprocess import toy_corpus
 from preprocess.corpora import PrepareOptions
+from preprocess.django import name_strings
 from preprocess.prepare import LOADERS, main
 from preprocess.translation import load_iwslt14, segments, tagged_lines
 from tests.preprocess.files import lines, write
 
 DIRECTIONS = {
     "multi30k": ("en", "de"), "iwslt14": ("de", "en"), "iwslt14_en_fr": ("en", "fr"), "iwslt13": ("fr", "en"),
-    "wmt14": ("en", "de"), "cognition": ("en", "zh"), "gigaword": ("article", "title"),
+    "wmt14": ("en", "de"), "cognition": ("en", "zh"), "django": ("en", "py"), "gigaword": ("article", "title"),
 }  # fmt: skip
-READY = ("cognition", "gigaword")  # published as tokens, with nothing untokenised beside them
+READY = ("cognition", "django", "gigaword")  # published as tokens, with nothing untokenised beside them
 
 
 def prepare(tmp_path, name, *flags, languages=None):
@@ -131,3 +132,12 @@ def test_short_sentences_are_drawn_from_for_training_alone(tmp_path):
     assert [lines(output / f"{split}.en") for split in ("valid", "test")] == [whole["valid"], whole["test"]]
     assert prepare(tmp_path, "multi30k", "--up-to", str(limit), "--subset", "12")[0] == 0
     assert len(lines(output / "train.en")) == 12 and set(lines(output / "train.en")) <= set(short)
+
+
+def test_django_has_the_splits_of_the_literature_and_names_for_strings(tmp_path):
+    _, output = prepare(tmp_path, "django")
+    assert [len(lines(output / f"{split}.py")) for split in ("train", "valid", "test")] == [16000, 1000, 1805]
+    assert lines(output / "train.en")[1] == "FileName is a call of Block with _STR0_."
+    assert lines(output / "train.py")[1] == "FileName = Block ( '_STR0_' )"
+    named = name_strings(r"""log 'a b', "it\"s", 'a b' and '%s' .""", r"""log ( 'a b' , "it\"s" % '%s' )""")
+    assert named == ("log _STR0_, _STR1_, _STR0_ and '%s' .", "log ( '_STR0_' , '_STR1_' % '%s' )")

@@ -7,19 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from examples.overnight.bounds import bounds
+from examples.overnight.bounds import main as print_bounds
 from preprocess.corpora import CorpusError
-from preprocess.overnight import (
-    LONG,
-    NOTATION,
-    UNORDERED,
-    bounds,
-    domains,
-    main,
-    merge,
-    read_examples,
-    restore,
-    simplify,
-)
+from preprocess.overnight import LONG, NOTATION, UNORDERED, domains, main, merge, read_examples, restore, simplify
 from tests.preprocess.files import DATA, lines
 from tree_fairseq.errors import SymbolTreeError
 from tree_fairseq.trees.symbols import exact_matches
@@ -109,7 +100,7 @@ def test_what_makes_no_filter_stays(text):
 def test_prepared_splits(tmp_path, capsys):
     data = domain(tmp_path / "raw")
     for output in ("one", "two"):
-        assert main(["prepare", "--data", str(data), "--domain", "toy", "--output", str(tmp_path / output)]) == 0
+        assert main(["--data", str(data), "--domain", "toy", "--output", str(tmp_path / output)]) == 0
     assert "prepared toy: train 8, valid 2, test 2" in capsys.readouterr().err
     one, two = ({path.name: lines(path) for path in (tmp_path / name).iterdir()} for name in ("one", "two"))
     assert one == two and set(one) == {
@@ -123,7 +114,7 @@ def test_prepared_splits(tmp_path, capsys):
 def test_original_forms(tmp_path):
     data = domain(tmp_path / "raw")
     flags = ["--domain", "toy", "--output", str(tmp_path / "out"), "--simplify", "none"]
-    assert main(["prepare", "--data", str(data), *flags]) == 0
+    assert main(["--data", str(data), *flags]) == 0
     assert lines(tmp_path / "out" / "test.lf") == [NESTED.replace("SW:", LONG)] * 2
 
 
@@ -154,11 +145,11 @@ def test_errors_of_the_command(tmp_path, capsys):
     text = example("a", BASE) + example("b", "( call ( f a ) )")
     (data / "toy.paraphrases.train.examples").write_text(text, encoding="utf-8")
     common = ["--data", str(data), "--output", str(tmp_path / "out")]
-    assert main(["prepare", *common, "--domain", "toy"]) == 1
+    assert main([*common, "--domain", "toy"]) == 1
     assert "toy.paraphrases.train.examples:9: a call without the name of a function" in capsys.readouterr().err
-    assert main(["prepare", *common, "--domain", "cal"]) == 1
+    assert main([*common, "--domain", "cal"]) == 1
     assert "is missing; the folder has toy" in capsys.readouterr().err
-    assert main(["bounds", "--data", str(tmp_path)]) == 1
+    assert print_bounds(["--data", str(tmp_path)]) == 1
     assert "holds no NAME.paraphrases.test.examples" in capsys.readouterr().err
 
 
@@ -189,6 +180,6 @@ def test_every_form_of_a_domain_comes_back(name):
 
 @needs_data
 def test_bounds_of_the_test_sets(capsys):
-    assert main(["bounds", "--data", str(OVERNIGHT), "--domain", *BOUNDS]) == 0
+    assert print_bounds(["--data", str(OVERNIGHT), "--domain", *BOUNDS]) == 0
     rows = (line.split() for line in capsys.readouterr().out.splitlines()[1:])
     assert {row[0]: tuple(map(float, row[3:])) for row in rows} == BOUNDS

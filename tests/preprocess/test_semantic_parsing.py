@@ -30,7 +30,7 @@ def contents(folder):
 
 
 def test_every_data_set_has_a_toy():
-    others = {"cogs_original", "overnight", "text2sql"}  # other forms, and sets with a command of their own
+    others = {"cogs_original", "overnight"}  # other forms, and sets with a command of their own
     assert sorted({*toy_logical_forms.LAYOUTS} - others) == NAMES
 
 
