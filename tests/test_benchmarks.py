@@ -18,10 +18,9 @@ from tests.benchmarks.direct_positions import DirectPositions
 from tests.benchmarks.direct_tensor import DirectAccumulation
 from tests.benchmarks.documents import Steps
 from tests.benchmarks.figures import Figure, byte_ratio, markdown, time_ratio
-from tests.benchmarks.insertion_corpus import write_domain
-from tests.benchmarks.measuring import Timing, peak_bytes, side_by_side
+from tests.benchmarks.measuring import Timing, peak_bytes
 from tests.benchmarks.naive_insertion import grow
-from tests.benchmarks.random_trees import bracketed, depths, random_spans, random_tree
+from tests.benchmarks.random_trees import random_tree
 from tests.benchmarks.reporting import Report
 from tests.benchmarks.tree_positions import random_places
 from tests.tree_insertion.insertion_pairs import Examples, build_insertion
@@ -34,8 +33,6 @@ from tree_fairseq.tree_positional.positions import TreePositions, TreePositionsC
 from tree_fairseq.tree_transformer.accumulation import AccumulationConfig, HierarchicalAccumulation
 from tree_fairseq.tree_transformer.tree_structure import TreeStructure
 from tree_fairseq.treeformer.chart import Chart, ChartConfig
-from tree_fairseq.trees.bracket import read_forest
-from tree_fairseq.trees.spans import read_spans, reduce_spans
 
 FIGURES = {
     "accumulation": ["speedup", "memory_saving"],
@@ -98,13 +95,6 @@ def test_each_benchmark_ends_in_a_line_of_json_with_its_figures(name, capsys, sa
 def test_names_are_listed_if_none_is_given(capsys):
     assert main([]) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(FIGURES)
-
-
-def test_an_unknown_name_is_refused(capsys):
-    with pytest.raises(SystemExit) as refusal:
-        main(["nothing"])
-    assert refusal.value.code == 2
-    assert "accumulation" in capsys.readouterr().err
 
 
 def test_the_paper_tensor_equals_the_closed_form():
@@ -185,18 +175,6 @@ def probe_of(states: torch.Tensor) -> torch.Tensor:
     return (states * torch.linspace(-1, 1, states.numel(), dtype=states.dtype).view_as(states)).sum()
 
 
-@pytest.mark.parametrize("name", ["stock", "tree", "tree_lstm"])
-def test_compared_classifiers_have_the_same_size(name):
-    model = build(name, Task())
-    sizes = {
-        weight.size(1)
-        for part, weight in model.state_dict().items()
-        if "embed_tokens" in part or "readout.linear.weight" in part
-    }
-    assert sizes == {64}
-    assert len(getattr(model.encoder, "layers", [None] * 2)) == 2
-
-
 @pytest.mark.parametrize(
     "limits",
     [InsertionLimits(), InsertionLimits(steps=3), InsertionLimits(nodes=9)],
@@ -217,41 +195,6 @@ def test_decoding_one_sentence_at_a_time_gives_the_same_trees(limits, seed):
         assert len({tree.steps for tree in expected}) > 1
 
 
-def test_a_folder_without_the_domain_gets_made_up_forms_of_its_size(tmp_path):
-    assert "made-up" in write_domain(tmp_path / "text", tmp_path)
-    sizes = {path.name: len(path.read_text().splitlines()) for path in (tmp_path / "text").iterdir()}
-    wanted = {"train": 512, "valid": 128, "test": 161}
-    assert sizes == {f"{split}.{language}": size for split, size in wanted.items() for language in ("nl", "lf")}
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_random_trees_have_the_requested_size(seed):
-    generator = random.Random(seed)
-    spans = random_spans(generator, 30, 20)
-    assert len(set(spans)) == 20 and spans[0] == (0, 30)
-    assert all(end - start >= 2 for start, end in spans)
-    assert all(b <= c or d <= a or (a <= c and d <= b) or (c <= a and b <= d) for a, b in spans for c, d in spans)
-    assert depths(spans) == [sum(c <= a and b <= d for c, d in spans) - 1 for a, b in spans]
-
-
-def test_bracketed_lines_are_trees_over_the_given_words():
-    words = [f"w{k}" for k in range(30)]
-    line = bracketed(random.Random(3), words, 20)
-    forest = read_spans(line)
-    assert len(read_forest(line)) == 1 and forest.leaves == words
-    assert len(reduce_spans(forest.spans)) == 20
-
-
-def test_candidates_take_turns():
-    calls = []
-    timing = side_by_side({"a": lambda: calls.append("a"), "b": lambda: calls.append("b")}, repeats=3, warm_up=1)
-    assert "".join(calls) == "abbaabba"
-    assert all(
-        len(taken.seconds) == 3 and min(taken.seconds) <= taken.median <= max(taken.seconds)
-        for taken in timing.values()
-    )
-
-
 def test_peak_memory_counts_tensors_that_exist_at_the_same_time():
     def one_after_the_other():
         for _ in range(3):
@@ -263,13 +206,6 @@ def test_peak_memory_counts_tensors_that_exist_at_the_same_time():
 
     assert 4e6 <= peak_bytes(one_after_the_other) < 5e6
     assert 12e6 <= peak_bytes(together) < 13e6
-
-
-def test_goals_are_lower_or_upper_bounds():
-    report = Report("x", "sizes", [Figure("speed", 5, 6), Figure("share", 0.04, 0.05, at_most=True)])
-    speed, share = report.text().splitlines()[-4:-2]
-    assert speed.endswith("missed") and "at least 6" in speed
-    assert share.endswith("met") and "at most 0.05" in share
 
 
 def test_a_ratio_of_times_has_the_spread_of_its_pairs():
@@ -311,19 +247,3 @@ def test_the_page_has_the_table_of_its_records():
     assert set(known) <= set(BENCHMARKS) and not any(record["quick"] for record in known.values())
     page = records.PAGE.read_text(encoding="utf-8")
     assert records.with_table(page, known) == page, "run: python -m tests.benchmarks --page"
-
-
-def test_publishing_replaces_the_table_of_the_page(tmp_path, monkeypatch):
-    page = tmp_path / "benchmarks.md"
-    page.write_text(f"before\n{records.BEGIN}old\n{records.END}after\n", encoding="utf-8")
-    monkeypatch.setattr(records, "PAGE", page)
-    monkeypatch.setattr(records, "PAGE_RECORDS", tmp_path / "page.json")
-    for name in ("scale", "accumulation"):
-        records.add(tmp_path / "run.json", Report(name, "sizes", [Figure("speedup", 7.0, 6)]), quick=False)
-    records.publish(tmp_path / "run.json", BENCHMARKS)
-    text = page.read_text(encoding="utf-8")
-    assert text.startswith(f"before\n{records.BEGIN}\n| benchmark |") and text.endswith(f".\n\n{records.END}after\n")
-    assert "old" not in text and text.index("accumulation: speedup") < text.index("scale: speedup")
-    page.write_text("a page without a place for it", encoding="utf-8")
-    with pytest.raises(ValueError, match="has no place for the table"):
-        records.publish(tmp_path / "run.json", BENCHMARKS)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import subprocess
-from unittest import mock
 
 import pytest
 
-from tests import fork_server
-from tests.fork_server import environment, programs
+from tests.fork_server import environment
 
 
 def command(*words: str, **options) -> subprocess.CompletedProcess:
@@ -38,35 +35,3 @@ def test_streams_folder_environment_and_exit_status_are_passed_on(tmp_path):
 )
 def test_exit_status(words, status):
     assert command(*words).returncode == status
-
-
-def test_a_script_can_import_files_beside_it(tmp_path):
-    (tmp_path / "neighbour.py").write_text("VALUE = 7\n")
-    (tmp_path / "script.py").write_text("import neighbour, sys\nprint(neighbour.VALUE, sys.argv[1:])\n")
-    assert command("python", str(tmp_path / "script.py"), "x").stdout == "7 ['x']\n"
-
-
-def test_commands_do_not_affect_each_other():
-    command("python", "-c", "import tree_fairseq; tree_fairseq.mark = 1")
-    assert command("python", "-c", "import tree_fairseq; print(hasattr(tree_fairseq, 'mark'))").stdout == "False\n"
-
-
-def test_programs_import_what_they_need_as_in_a_process_of_their_own():
-    code = (
-        "import sys; print([name for name in sys.modules if name.startswith('tree_fairseq')], 'fairseq' in sys.modules)"
-    )
-    assert command("python", "-c", code).stdout == "[] True\n"
-
-
-def test_the_server_does_not_keep_the_settings_of_the_test_that_starts_it(monkeypatch):
-    """Its environment is that of the session; the forks of a server with another one would have that, too."""
-    given = {}
-
-    def start(command, **options):
-        given.update(options)
-        return mock.Mock(stdout=io.BytesIO(b"ready\n"))
-
-    monkeypatch.setenv("PYTHONPATH", "of this test")
-    monkeypatch.setattr(fork_server.subprocess, "Popen", start)
-    assert (programs.__wrapped__() / "python").is_file()
-    assert given["env"]["OMP_NUM_THREADS"] == "1" and given["env"].get("PYTHONPATH") != "of this test"

@@ -21,7 +21,6 @@ from tests.gpu.device import Device
 from tests.gpu.parts import PARTS, Result
 from tests.gpu.processes import OUT_OF_TIME, ended_in_time
 from tests.gpu.runner import Runner
-from tests.training_steps.cases import without_dropout
 
 
 def test_every_part_runs_on_the_cpu(tmp_path):
@@ -98,12 +97,6 @@ def test_a_part_that_fails_or_hangs_is_reported_and_the_next_one_runs(tmp_path):
     assert said[0].startswith("failing: failed") and said[-1].startswith("good: done")
 
 
-def test_no_part_starts_after_the_last_minute(tmp_path):
-    runner = Runner(tmp_path, lambda name, path, seconds: script("raise SystemExit(1)"), seconds=0.5)
-    assert not runner.run({"one": 20}, lambda line: None)
-    assert runner.record["parts"]["one"]["status"] == "not run"
-
-
 def test_a_process_ends_with_all_that_it_started():
     child = "import time; time.sleep(60)"
     text = f"import subprocess, sys; subprocess.run([sys.executable, '-S', '-c', {child!r}])"
@@ -133,13 +126,6 @@ def test_differences_are_relative_and_find_what_is_missing_or_no_number():
     assert Outcome(10.0, {"w": weight, "b": zero + 0.05}).difference(reference)[1] == pytest.approx(1)
     assert Outcome(10.0, {"w": weight}).difference(reference)[1] == math.inf
     assert Outcome(math.nan, {"w": weight * math.nan, "b": zero}).difference(reference) == (math.inf, math.inf)
-
-
-def test_no_dropout_is_left():
-    model = torch.nn.ModuleList([torch.nn.Dropout(0.5), torch.nn.LSTM(4, 4, 2, dropout=0.5), torch.nn.LayerNorm(4)])
-    eps = model[2].eps
-    without_dropout(model)
-    assert model.training and (model[0].p, model[1].dropout, model[2].eps) == (0, 0, eps)
 
 
 class FakeGPU:

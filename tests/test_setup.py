@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -101,7 +100,7 @@ def test_each_python_has_an_environment_of_its_own(house, version):
     assert not list(folder.glob(".venv*"))
 
 
-def test_an_interrupted_installation_is_repeated(house):
+def test_an_interrupted_installation_and_a_broken_environment_are_replaced(house):
     folder, make, calls = house
     (folder / "fail").touch()
     assert make().returncode != 0
@@ -109,12 +108,6 @@ def test_an_interrupted_installation_is_repeated(house):
     (folder / "fail").unlink()
     assert make().returncode == 0
     assert len(calls()) == 4
-
-
-def test_a_broken_environment_is_replaced(house):
-    folder, make, calls = house
-    make()
-    calls()
     (folder / ".venv/bin/python").unlink()
     assert make().returncode == 0
     assert len(calls()) == 4
@@ -160,10 +153,3 @@ def test_continuous_integration_runs_the_commands_for_newcomers():
     assert commands[-1] == "exec make test"
     assert [line for line in commands if "make" in line] == ["make lint", "exec make test"]
     assert os.access(ROOT / ".ci/run", os.X_OK)
-
-
-def test_path_for_user_dir(tmp_path):
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "tree_fairseq"]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
-    assert done.stdout == f"{ROOT / 'tree_fairseq'}\n"

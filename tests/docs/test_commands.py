@@ -62,17 +62,6 @@ def test_a_wrong_command_is_found(command):
         check(words)
 
 
-def test_blocks_are_taken_apart():
-    text = (
-        'A=1 make x  # comment\nfor split in a b; do\n    python -m m --in "$split" > out\ndone\n'
-        'echo "the | boat" | fairseq-interactive data \\\n    --beam 5\n'
-    )
-    assert commands_of(text) == [
-        ["make", "x"], ["python", "-m", "m", "--in", "$split"], ["echo", "the | boat"],
-        ["fairseq-interactive", "data", "--beam", "5"],
-    ]  # fmt: skip
-
-
 def flags_in(text: str) -> set[str]:
     """The flags that the text around the blocks names."""
     text = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)

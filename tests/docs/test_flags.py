@@ -147,8 +147,3 @@ def test_there_are_tables_of_flags():
 def test_wrong_flags_are_found(row, problem):
     text = f"| flag | meaning |\n|---|---|\n| {row} | something |\n"
     assert [found for flag in flags_of(text) for found in problems_of(flag)] == ([problem] if problem else [])
-
-
-def test_a_table_of_one_command_has_its_flags_only():
-    text = "| flag of `induce` | meaning |\n|---|---|\n| `--gold FILE` | a |\n| `--eval-accuracy` | b |\n"
-    assert [list(problems_of(flag)) for flag in flags_of(text)] == [[], ["--eval-accuracy does not exist"]]

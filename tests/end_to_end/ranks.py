@@ -11,13 +11,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-
 from tests.end_to_end.commands import PLUGIN, ROOT, script
 from tests.end_to_end.fixtures import TASK
 
 IS_LONG = os.environ.get("TREE_FAIRSEQ_LONG_TESTS", "0") != "0"
-long_test = pytest.mark.skipif(not IS_LONG, reason="takes minutes; set TREE_FAIRSEQ_LONG_TESTS=1 to run it")
 SETTINGS = {
     "--arch": "tree_transformer_tiny", "--optimizer": "adam", "--lr": "5e-3", "--lr-scheduler": "inverse_sqrt",
     "--warmup-updates": 8, "--seed": 7, "--criterion": "label_smoothed_cross_entropy", "--label-smoothing": 0.1,

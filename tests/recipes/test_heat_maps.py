@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from examples.heat_maps import attention, balanced_tree, code_of, down, draw_heat_map, figures, main, up
-from examples.lib.figure_files import figure_bytes, figure_to_svg
-from tests.drawing.pictures import pixels, size_of, texts_of
+from examples.heat_maps import balanced_tree, code_of, draw_heat_map, figures, main
+from tests.drawing.pictures import pixels
 from tree_fairseq.support.python_versions import zip_equal
 
 NODES = balanced_tree(3)
@@ -92,15 +91,6 @@ def test_a_picture_has_every_score_and_fits_a_page(depth):
         assert max(pixels(figure)) < 1000
 
 
-@pytest.mark.parametrize("depth", [0, 5])
-def test_a_picture_names_its_axes_and_some_nodes(depth):
-    heat_map = figures(depth)[-1]
-    shown = texts_of(figure_to_svg(draw_heat_map(heat_map)))
-    assert {heat_map.title, "key (node, breadth first)", "query (node, breadth first)", "0"} <= set(shown)
-    assert sum(text.isdecimal() for text in shown) <= 2 * 18
-    assert max(size_of(figure_bytes(draw_heat_map(heat_map), "png"))) < 1000
-
-
 def test_command_writes_the_figures(tmp_path, capsys):
     folder = tmp_path / "new" / "maps"
     main(["--output", str(folder)])
@@ -119,36 +109,3 @@ def test_code_is_the_stack_of_the_last_steps(data, levels):
     path = data.draw(steps(max_size=2 * levels))
     for level, row in enumerate(code_of(path, levels)):
         assert row.tolist() == (one_hot(path[len(path) - 1 - level]) if level < len(path) else [0, 0])
-
-
-@SETTINGS
-@given(st.data(), st.integers(1, 6))
-def test_up_undoes_any_step_down_until_a_step_is_forgotten(data, levels):
-    path = data.draw(steps(max_size=levels + 2))
-    code = code_of(path, levels)[None]
-    for branch in (0, 1):
-        lower = down(code, one_hot(branch))
-        np.testing.assert_array_equal(lower[0], code_of((*path, branch), levels))
-        assert (up(lower) == code).all() == (len(path) < levels)
-
-
-@pytest.mark.parametrize("depth", range(5))
-def test_balanced_tree_is_numbered_breadth_first(depth):
-    nodes = balanced_tree(depth)
-    assert nodes == sorted(nodes, key=lambda path: (len(path), path))
-    assert balanced_tree(2) == [(), (0,), (1,), (0, 0), (0, 1), (1, 0), (1, 1)]
-    assert len(set(nodes)) == len(nodes) == 2 ** (depth + 1) - 1
-    assert {len(path) for path in nodes} == set(range(depth + 1))
-
-
-@pytest.mark.parametrize("scale", [1, 1000])
-def test_attention_is_a_softmax(scale):
-    random = np.random.default_rng(0)
-    queries, keys = scale * random.normal(size=(4, 3)), random.normal(size=(4, 3))
-    scores = attention(queries, keys)
-    np.testing.assert_allclose(scores.sum(axis=1), 1)
-    for query, row in zip_equal(queries, scores):
-        products = [float(query @ key) for key in keys]
-        assert np.argmax(row) == np.argmax(products)
-        expected = [1 / sum(np.exp(min(other - product, 700)) for other in products) for product in products]
-        np.testing.assert_allclose(row, expected, rtol=1e-9, atol=1e-200)

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import json
 import os
-import random
 
 import pytest
 
-from tests.soak.processes import fill, mount_memory, own_mounts, slope
-from tests.soak.soak import Course, Fault, Soak, draw_faults
+from tests.soak.soak import Course, Fault, Soak
 from tests.soak.trainings import Training
 
 
@@ -58,41 +56,6 @@ def test_the_disturbed_training_is_the_unbroken_one(data_bin, tmp_path):
     assert outcome["compared"] > 30 and outcome["loss_difference"] == outcome["weight_difference"] == 0
 
 
-def test_a_fault_waits_for_the_end_of_the_one_before(tmp_path):
-    """A training may go on for some updates before it misses a loading process, and come by the next fault."""
-
-    class Slow(Training):
-        """Does an update whenever it is asked for its status, and ends by itself 5 updates after it was hurt."""
-
-        update = end = 0
-
-        def status(self):
-            self.update += 1
-            self.furthest = max(self.furthest, self.update)
-            return 0 if self.update == 30 else 1 if self.update == self.end else None
-
-        def updates(self):
-            return self.update
-
-        def start(self):
-            self.update, self.end = 5, 0
-
-    course = Course([tmp_path], 30, 0.001, [Fault(8, 0.0, "training"), Fault(10, 0.0, "worker")])
-    soak = Soak(course, tmp_path)
-    soak.unbroken, soak.broken = (Slow(tmp_path / name, [], (0.0, 1.0)) for name in ("unbroken", "broken"))
-
-    def disturb(kind):
-        soak._event(kind, update=soak.broken.update)
-        soak.broken.end, soak._hurt = soak.broken.update + 5, True
-        return True
-
-    soak._begin, soak._disturb, soak._sample = 0.0, disturb, lambda: None
-    soak._watch()
-    assert soak.outcome.problems == []
-    events = [(event["kind"], event["update"]) for event in soak.outcome.events if event.get("training") != "unbroken"]
-    assert events == [("training", 8), ("end", 13), ("worker", 10), ("end", 15), ("end", 30)]
-
-
 def test_a_difference_is_noticed(tmp_path):
     """The comparison, on records that disagree, or of which one is shorter."""
     soak = Soak(Course([tmp_path], 3, 1.0, []), tmp_path)
@@ -109,30 +72,3 @@ def test_a_difference_is_noticed(tmp_path):
         "losses at equal updates",
         "weights",
     ]
-
-
-def test_a_slope_is_that_of_the_trend():
-    noise = random.Random(3)
-    samples = [(second, 1e8 + 50 * second + noise.gauss(0, 1e4)) for second in range(0, 3600, 5)]
-    samples[100] = (500, 2e8)
-    assert slope(samples) == pytest.approx(50, rel=0.05)
-    assert slope(samples[:1]) == 0
-
-
-def test_faults_are_of_every_kind_and_apart():
-    faults = draw_faults(14_400, (600, 1200), seed=1)
-    assert {fault.kind for fault in faults} == {"training", "worker", "disk"} and len(faults) >= 12
-    updates = [0, *(fault.update for fault in faults)]
-    assert all(600 <= after - before <= 1200 for before, after in zip(updates, updates[1:]))
-
-
-def test_a_small_disk_gets_full(tmp_path):
-    def action() -> int:
-        if not (own_mounts() and mount_memory(tmp_path, 1 << 20)):
-            return 77
-        return 0 if fill(tmp_path / "filler") == 1 << 20 else 1
-
-    status = in_fork(action)
-    if status == 77:
-        pytest.skip("mounting is not permitted here")
-    assert status == 0 and not (tmp_path / "filler").exists()

@@ -104,15 +104,6 @@ def test_later_names_are_found(source):
     assert later_than_3_9(source)
 
 
-def test_later_syntax_is_found():
-    with pytest.raises(SyntaxError):
-        later_than_3_9("match 1:\n    case 2: pass")
-
-
-def test_annotations_are_not_evaluated():
-    assert not later_than_3_9("def f(a: int | None, *b: str | bytes) -> str | None:\n    c: int | None = a")
-
-
 def test_the_code_uses_nothing_later():
     found = {str(path.relative_to(ROOT)): later_than_3_9(path.read_text(encoding="utf-8")) for path in FILES}
     assert {name: places for name, places in found.items() if places} == {}

@@ -15,9 +15,6 @@ from tests.tree_positional.symbol_batches import columns_of, places
 from tree_fairseq.errors import InputError
 from tree_fairseq.tree_positional.positions import TreePositions, TreePositionsConfig, branch_paths
 
-# A chain in which each node is the only child of the one before.
-CHAIN = [None, *((node, node % 2) for node in range(7))]
-
 
 def config(levels=32, width=2048, **options) -> TreePositionsConfig:
     return TreePositionsConfig(tree_levels=levels, tree_position_dim=width, **options)
