@@ -28,6 +28,7 @@ from tree_fairseq.errors import DataFolderError
 from tree_fairseq.explorer.comparison import Comparison
 from tree_fairseq.explorer.page import write_page
 from tree_fairseq.explorer.systems import System
+from tree_fairseq.support.python_versions import import_library
 from tree_fairseq.tasks.translation import TranslationWithTreesTask
 from tree_fairseq.tasks.tree_task import TreeTask
 from tree_fairseq.tasks.unknown_tokens import count_typed
@@ -180,8 +181,11 @@ def demo(**kwargs) -> TreeHubInterface:
 
     >>> hub.demo().translate(["has the father lived in the museum?"])
 
-    It parses with Stanza. Options are those of :func:`from_pretrained`.
+    It parses with Stanza. Options are those of :func:`from_pretrained`. Raises MissingLibraryError without the
+    libraries of the extras ``stanza`` and ``subwords``.
     """
+    for module, extra in (("sacremoses", "subwords"), ("subword_nmt", "subwords"), ("stanza", "stanza")):
+        import_library(module, extra, "the bundled translator")
     return from_pretrained(DEMO, **kwargs)
 
 

@@ -40,7 +40,7 @@ class Parrot:
 
 @pytest.fixture
 def server():
-    served = ExplorerServer(Parrot(), "<title>A page é</title>", 0, first=5)
+    served = ExplorerServer([Parrot()], "<title>A page é</title>", 0, first=5)
     thread = threading.Thread(target=served.run)
     thread.start()
     yield served
@@ -128,6 +128,7 @@ def test_only_json_is_read(server, kind):
         ('["x"]', 400, '{"text"'),
         ('{"text": 1}', 400, '{"text"'),
         ('{"text": "one\\ntwo"}', 400, "one sentence"),
+        ('{"text": "x", "tab": 1}', 400, "only 1 tabs"),
         ('{"text": "  "}', 422, "the line is blank"),
         ('{"text": "broken"}', 500, "RuntimeError: out of ideas"),
         ('{"text": "' + "x" * LONGEST_REQUEST + '"}', 413, f"{LONGEST_REQUEST} bytes"),
@@ -153,15 +154,15 @@ def test_one_sentence_is_explained_at_a_time(server):
             pool.map(lambda text: ask(server, body={"text": text}, Content_Type="application/json"), "abcdef")
         )
     assert [json.loads(content)["source"] for _, _, content in answers] == list("abcdef")
-    assert server.comparison.most_at_once == 1
+    assert server.tabs[0].most_at_once == 1
     assert sorted(json.loads(content)["id"] for _, _, content in answers) == [5, 6, 7, 8, 9, 10]
 
 
 def test_a_port_that_is_taken_is_named(server):
     with pytest.raises(InputError, match=f"cannot listen on 127.0.0.1:{server.server_port}.*--port"):
-        ExplorerServer(Parrot(), "", server.server_port)
+        ExplorerServer([Parrot()], "", server.server_port)
     with pytest.raises(InputError, match="--port"):
-        ExplorerServer(Parrot(), "", 99_999)
+        ExplorerServer([Parrot()], "", 99_999)
 
 
 @pytest.fixture

@@ -12,18 +12,21 @@ Models are those of any task and architecture; the page has the views that each 
 from __future__ import annotations
 
 import argparse
+import gzip
+import json
 import logging
 import sys
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable
 
 import tree_fairseq
 from tree_fairseq import hub
 from tree_fairseq.commands.checkpoints import load_models, parse_flags
 from tree_fairseq.errors import DataFolderError, InputError
 from tree_fairseq.explorer.comparison import Comparison
-from tree_fairseq.explorer.document import Document
+from tree_fairseq.explorer.document import SentenceRecord
 from tree_fairseq.explorer.page import page_html, write_page
 from tree_fairseq.explorer.server import ExplorerServer
 from tree_fairseq.explorer.systems import System
@@ -55,23 +58,28 @@ def explore(args: argparse.Namespace, overrides: dict[str, Any]) -> None:
         document = comparison.document_of_split(args.gen_subset, count)
     else:
         document = comparison.document()
+    _show(args, document.to_dict(live=args.serve), [comparison])
+
+
+def _show(args: argparse.Namespace, document: dict[str, Any], tabs: Sequence[Any]) -> None:
+    """Writes and serves the page of a document, whose tabs explain typed sentences."""
     _write(args, document)
     if args.serve:
-        server = ExplorerServer(comparison, page_html(document.to_dict(live=True)), args.port, len(document.sentences))
+        server = ExplorerServer(tabs, page_html(document), args.port, len(document["sentences"]))
         logger.info("open %s in a browser; Ctrl-C ends the server", server.url)
         server.run()
 
 
-def _write(args: argparse.Namespace, document: Document) -> None:
+def _write(args: argparse.Namespace, document: dict[str, Any]) -> None:
     if args.json is not None:
-        write_json(args.json, document.to_dict())
+        write_json(args.json, document)
     output = args.output
     if output is None and not args.serve and args.json is None:
         output = _OUTPUT
     if output is not None:
-        write_page(document.to_dict(), output)
+        write_page(document, output)
         size = output.stat().st_size / 1e6
-        logger.info("%s: %d sentences, %.1f MB; open it in a browser", output, len(document.sentences), size)
+        logger.info("%s: %d sentences, %.1f MB; open it in a browser", output, len(document["sentences"]), size)
 
 
 def _add_flags(parser: argparse.ArgumentParser) -> list[str]:
@@ -89,7 +97,7 @@ def _add_flags(parser: argparse.ArgumentParser) -> list[str]:
         add("--json", type=Path, metavar="FILE", help="write what the page shows as JSON"),
         add("--serve", action="store_true", help=served),
         add("--port", type=int, default=_PORT, help="of --serve; 0 is any free one (default: %(default)s)"),
-        add("--demo", action="store_true", help="explore the model that comes with the package"),
+        add("--demo", action="store_true", help="explore the models that come with the package"),
     ]
     return [action.dest for action in own]
 
@@ -110,6 +118,37 @@ def demo_arguments(folder: Path) -> list[str]:
     return [str(folder), "--path", str(model), "--input", str(sentences)]
 
 
+class _Later:
+    """A comparison whose models are loaded when the first sentence is typed; the page itself needs none of them."""
+
+    def __init__(self, load: Callable[[], Comparison]):
+        self._load = load
+
+    @cached_property
+    def _comparison(self) -> Comparison:
+        return self._load()
+
+    def explain_line(self, line: str, number: int) -> SentenceRecord:
+        """Explains a typed line."""
+        return self._comparison.explain_line(line, number)
+
+
+def demo_translations() -> Comparison:
+    """Loads the bundled model that translates; it needs the extras ``stanza`` and ``subwords``."""
+    return Comparison([System(hub.demo(), "model")], "English to German")
+
+
+def demo_document(folder: Path, live: bool = False, most: int | None = None) -> dict[str, Any]:
+    """Reads what the bundled models do with their sentences: records that were made beforehand, so none is loaded.
+
+    ``most`` are the sentences of each tab of the page.
+    """
+    first, *more = json.loads(gzip.decompress((folder / "records.json.gz").read_bytes()))
+    for tab in (first, *more):
+        tab.update(live=live, package=f"tree-fairseq {tree_fairseq.__version__}", sentences=tab["sentences"][:most])
+    return {**first, "more": more}
+
+
 @command
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command."""
@@ -122,7 +161,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if known.demo:
         if known.path is not None:
             raise InputError("--demo is the model that comes with the package; leave out --path, or --demo")
-        arguments += demo_arguments(hub.DEMO)
+        own = argparse.ArgumentParser(allow_abbrev=False)
+        _add_flags(own)
+        args, others = own.parse_known_args(arguments)
+        if not others and args.baseline is None:
+            _check_files(args)
+            tabs = [_Later(demo_translations)]
+            return _show(args, demo_document(hub.DEMO, args.serve, args.sentences), tabs)
+        arguments += demo_arguments(hub.DEMO)  # other flags, such as --beam or --input, are of its translations
     args, overrides = parse_flags(_add_flags, arguments)
     _check(args)
     explore(args, overrides)
@@ -134,6 +180,10 @@ def _check(args: argparse.Namespace) -> None:
         raise InputError("--path CHECKPOINT is missing, the model to explore", hint="--demo explores the package's.")
     if len(args.baseline or ()) > 2:
         raise InputError("--baseline is one CHECKPOINT and, if it has another, its folder")
+    _check_files(args)
+
+
+def _check_files(args: argparse.Namespace) -> None:
     for path in (args.output, args.json):
         if path is not None and not path.absolute().parent.is_dir():
             raise InputError(f"the folder {path.parent} does not exist", path)

@@ -71,6 +71,8 @@ class Comparison:
                 message = "%s has no output for %d of %d sentences; the first is %d: %s"
                 first = failed[0]
                 logger.warning(message, system.record.name, len(failed), count, first.id, first.systems[number].error)
+        if document.sentences and all(output.error for each in document.sentences for output in each.systems):
+            raise InputError(f"there is nothing to show: {document.sentences[0].systems[0].error}")
         return document
 
     def _record(self, read: Sequence[Sentence]) -> SentenceRecord:

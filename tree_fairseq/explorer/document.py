@@ -61,11 +61,16 @@ class SentenceRecord:
 
 @dataclass
 class Document:
-    """All that a page shows of one or two systems."""
+    """All that a page, or a tab of it, shows of its systems.
+
+    ``about`` is a text for readers. ``words`` are those that the models know; if there are none, any can be typed.
+    """
 
     title: str
     systems: list[SystemRecord]
     sentences: list[SentenceRecord]
+    about: str = ""
+    words: list[str] = field(default_factory=list)
 
     def to_dict(self, live: bool = False) -> dict[str, Any]:
         """The document as JSON values; ``live`` tells the page that a server explains more sentences."""
@@ -74,6 +79,8 @@ class Document:
             "title": self.title,
             "package": f"tree-fairseq {tree_fairseq.__version__}",
             "live": live,
+            "about": self.about,
+            "words": self.words,
             "systems": [asdict(system) for system in self.systems],
             "sentences": [sentence.to_dict() for sentence in self.sentences],
         }

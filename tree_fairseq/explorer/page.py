@@ -44,12 +44,18 @@ def page_html(document: dict, limit: int = LIMIT) -> str:
     sentence first. The page names them where they would be.
 
     Args:
-        document: the systems, and the sentences with the views of each system, see ``explorer/document.py``
+        document: the systems, and the sentences with the views of each system, see ``explorer/document.py``; other
+            documents, ``more``, are tabs of the same page, and lose no views
 
     Raises:
         ValueError: the document has a number that is not finite
     """
     head = {key: value for key, value in document.items() if key != "sentences"}
+    if "more" in head:
+        head["more"] = [
+            {**other, "sentences": [json.loads(_entry(sentence)) for sentence in other["sentences"]]}
+            for other in head["more"]
+        ]
     shell = len(_fill(head, []).encode())
     entries = _fit(document["sentences"], limit - shell)
     return _fill(head, entries)

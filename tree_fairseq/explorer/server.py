@@ -1,8 +1,8 @@
 """Serves the explorer's page on this machine alone, and explains typed sentences.
 
-It answers ``GET /`` with the page and ``POST /explain`` with the record of one sentence. It listens on 127.0.0.1, and
-refuses requests that name another host or come from the page of another site: neither another machine nor another page
-in the browser can use it.
+It answers ``GET /`` with the page and ``POST /explain`` with the record of one sentence, for the tab that the request
+names. It listens on 127.0.0.1, and refuses requests that name another host or come from the page of another site:
+neither another machine nor another page in the browser can use it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import itertools
 import json
 import logging
 import threading
+from collections.abc import Sequence
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -28,16 +29,16 @@ LONGEST_REQUEST = 100_000
 class ExplorerServer(ThreadingHTTPServer):
     """Serves a page, and explains one sentence at a time, whatever the number of requests.
 
-    ``first`` is the id of the first sentence that is typed. Raises InputError if the port is taken; port 0 is any free
-    one.
+    Each tab of the page has a comparison. ``first`` is the id of the first sentence that is typed. Raises InputError if
+    the port is taken; port 0 is any free one.
     """
 
     daemon_threads = True
     # A second server on the same port would take half of the requests.
     allow_reuse_address = False
 
-    def __init__(self, comparison: Comparison, page: str, port: int, first: int = 0):
-        self.comparison, self.page = comparison, page.encode()
+    def __init__(self, tabs: Sequence[Comparison], page: str, port: int, first: int = 0):
+        self.tabs, self.page = tabs, page.encode()
         self._numbers, self._one_at_a_time = itertools.count(first), threading.Lock()
         try:
             super().__init__((ADDRESS, port), _Handler)
@@ -50,10 +51,10 @@ class ExplorerServer(ThreadingHTTPServer):
         """The address of the page."""
         return f"http://{ADDRESS}:{self.server_port}/"
 
-    def explain(self, text: str) -> dict[str, Any]:
+    def explain(self, text: str, tab: int = 0) -> dict[str, Any]:
         """Explains a sentence; raises InputError if no system has an output for it."""
         with self._one_at_a_time:
-            record = self.comparison.explain_line(text, next(self._numbers))
+            record = self.tabs[tab].explain_line(text, next(self._numbers))
         if all(output.error for output in record.systems):
             raise InputError(record.systems[0].error or "")
         return record.to_dict()
@@ -118,11 +119,11 @@ class _Handler(BaseHTTPRequestHandler):
         if self.headers.get_content_type() != "application/json":
             problem = "the content type of a request is application/json"
             raise _Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, problem)
-        record = self.server.explain(self._text())
+        record = self.server.explain(*self._request())
         return "application/json", json.dumps(record, ensure_ascii=False, allow_nan=False).encode()
 
-    def _text(self) -> str:
-        """The text of the request's JSON object."""
+    def _request(self) -> tuple[str, int]:
+        """The text of the request's JSON object, and the number of its tab."""
         length = self.headers.get("Content-Length", "")
         if not length.isdecimal():
             raise _Refused(HTTPStatus.LENGTH_REQUIRED, "a request needs a Content-Length")
@@ -136,7 +137,10 @@ class _Handler(BaseHTTPRequestHandler):
         text = request.get("text") if isinstance(request, dict) else None
         if not isinstance(text, str) or len(text.splitlines()) > 1:
             raise _Refused(HTTPStatus.BAD_REQUEST, 'a request is {"text": "one sentence, on one line"}')
-        return text
+        tab = request.get("tab", 0)
+        if type(tab) is not int or tab not in range(len(self.server.tabs)):
+            raise _Refused(HTTPStatus.BAD_REQUEST, f"this page has only {len(self.server.tabs)} tabs")
+        return text, tab
 
     def _check_host(self) -> None:
         """Refuses requests for other hosts, and from pages of other sites."""

@@ -36,22 +36,24 @@ _ORDER = re.compile(r"\border\s+by\b", re.IGNORECASE)
 
 
 class Answer(NamedTuple):
-    """What a query returned: the number of rows and their digests, or an error."""
+    """What a query returned: the number of rows and their digests, or an error; and what is shown of the rows."""
 
     rows: int = 0
     ordered: str = ""
     unordered: str = ""
     error: str = ""
+    columns: Sequence[str] = ()
+    shown: Sequence[Sequence[str]] = ()
 
 
 class Database:
-    """A SQLite file whose queries run in a child process; each query runs once.
+    """A SQLite file whose queries run in a child process; each query runs once. Answers show so many rows.
 
     Raises ScoringError if the file is missing or not a database.
     """
 
-    def __init__(self, path: Path):
-        self.path = path
+    def __init__(self, path: Path, shown: int = 0):
+        self.path, self._shown = path, shown
         self._answers: dict[str, Answer] = {}
         if not path.is_file():
             raise ScoringError(f"{path} is missing: --database takes a SQLite file")
@@ -84,7 +86,7 @@ class Database:
         return Answer(**found)
 
     def _start(self) -> subprocess.Popen:
-        limits = map(str, (SECONDS, MEGABYTES, ROWS))
+        limits = map(str, (SECONDS, MEGABYTES, ROWS, self._shown))
         command = [sys.executable, "-I", query_sandbox.__file__, str(self.path.resolve()), *limits]
         pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
         child = subprocess.Popen(command, env={}, cwd="/", text=True, encoding="utf-8", **pipes)

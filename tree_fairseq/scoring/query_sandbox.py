@@ -1,10 +1,11 @@
 """Runs queries that nobody has checked: the program of a child process, which imports the standard library alone.
 
-    python -I query_sandbox.py DATABASE SECONDS MEGABYTES ROWS
+    python -I query_sandbox.py DATABASE SECONDS MEGABYTES ROWS SHOWN
 
 The database is copied into memory and its file closed; then the first line is written, ``{}`` or an ``error``. Each
 line of the input is a query as a JSON string. For each, a JSON object is written with the number of ``rows`` and two
-digests of them, ``ordered`` and ``unordered``, or with an ``error``.
+digests of them, ``ordered`` and ``unordered``, or with an ``error``. If SHOWN is not 0, it also has the names of the
+``columns``, and so many rows as texts, ``shown``.
 
 Queries can read the copy, and nothing else: SQLite asks :func:`authorize` before each action. The operating system
 bounds memory and processor time, and lets no file be written.
@@ -28,6 +29,7 @@ ALLOWED = frozenset([
 ])  # fmt: skip
 REFUSED_FUNCTIONS = frozenset(["load_extension", "fts3_tokenizer"])
 OUT_OF_MEMORY = "out of memory"
+_COLUMNS, _CHARACTERS = 20, 200  # of a row that is shown
 _STEPS = 1000  # instructions of SQLite between two looks at the clock
 _DIGITS = ".12g"  # of floating-point numbers, whose last digits depend on the order of additions
 
@@ -77,8 +79,8 @@ def limit_time(database: sqlite3.Connection, seconds: int) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (most, resource.getrlimit(resource.RLIMIT_CPU)[1]))
 
 
-def answer(database: sqlite3.Connection, query: str, most_rows: int) -> dict:
-    """Runs a query; returns the number and the digests of its rows.
+def answer(database: sqlite3.Connection, query: str, most_rows: int, shown: int = 0) -> dict:
+    """Runs a query; returns the number and the digests of its rows, and so many of them as texts.
 
     Raises LimitError, MemoryError, or an error of sqlite3.
     """
@@ -86,12 +88,18 @@ def answer(database: sqlite3.Connection, query: str, most_rows: int) -> dict:
     if cursor.description is None:
         raise LimitError("not a query")
     digests: list[bytes] = []
+    texts: list[list[str]] = []
     for row in cursor:
         if len(digests) == most_rows:
             raise LimitError(f"more than {most_rows} rows")
+        if len(texts) < shown:
+            texts.append([text_of(value) for value in row[:_COLUMNS]])
         digests.append(hashlib.sha256(repr(tuple(map(comparable, row))).encode("utf-8", "surrogateescape")).digest())
     ordered, unordered = (hashlib.sha256(b"".join(rows)).hexdigest() for rows in (digests, sorted(digests)))
-    return {"rows": len(digests), "ordered": ordered, "unordered": unordered}
+    found = {"rows": len(digests), "ordered": ordered, "unordered": unordered}
+    if shown:
+        found |= {"columns": [text_of(column[0]) for column in cursor.description[:_COLUMNS]], "shown": texts}
+    return found
 
 
 def comparable(value: object) -> object:
@@ -102,13 +110,19 @@ def comparable(value: object) -> object:
     return int(rounded) if rounded.is_integer() else rounded
 
 
+def text_of(value: object) -> str:
+    """A value as people read it, cut if it is long."""
+    text = "" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)[:_CHARACTERS]
+    return text.encode("utf-8", "replace").decode()
+
+
 def say(found: dict) -> None:
     """Writes a line of the output."""
     sys.stdout.write(json.dumps(found) + "\n")
     sys.stdout.flush()
 
 
-def main(path: str, seconds: str, megabytes: str, most_rows: str) -> None:
+def main(path: str, seconds: str, megabytes: str, most_rows: str, shown: str) -> None:
     """Answers the queries of the input; ends after a query that ran out of memory."""
     try:
         database = copy_in_memory(path)
@@ -120,7 +134,7 @@ def main(path: str, seconds: str, megabytes: str, most_rows: str) -> None:
     for line in sys.stdin:
         limit_time(database, int(seconds))
         try:
-            say(answer(database, json.loads(line), int(most_rows)))
+            say(answer(database, json.loads(line), int(most_rows), int(shown)))
         except MemoryError:
             return say({"error": OUT_OF_MEMORY})
         except Exception as error:  # also those of surrogates, null characters, and numbers beyond 64 bits

@@ -1,7 +1,30 @@
-// Starts the page: the head, the list and the chosen sentence, the address, the colours, and typed sentences.
+// Starts the page: its tabs, and in each the head, the list and the chosen sentence, the address, the colours, and typed sentences.
 
 function start() {
-  const book = readDocument();
+  const first = readDocument();
+  const tabs = [first, ...(first.more ?? [])];
+  let shown = null;
+  document.getElementById("skip").addEventListener("click", (event) => {
+    event.preventDefault();
+    document.getElementById("main").focus();
+  });
+  window.addEventListener("hashchange", fromAddress);
+  fromAddress();
+
+  function fromAddress() {
+    const number = Number(new URLSearchParams(location.hash.slice(1)).get("tab"));
+    turnTo(tabs[number] ? number : 0);
+  }
+
+  function turnTo(number) {
+    if (shown?.number === number) shown.fromAddress();
+    else shown = { number, fromAddress: showTab(tabs, number, turnTo) };
+  }
+}
+
+/** Shows a tab of the page; ``turnTo(number)`` shows another. Returns a function that opens what the address names. */
+function showTab(tabs, number, turnTo) {
+  const book = tabs[number];
   const { systems } = book;
   const entries = book.sentences;
   entries.forEach((entry, place) => {
@@ -11,40 +34,48 @@ function start() {
   const settings = { layer: -1, step: 0 };
   document.title = visible(book.title || "Explorer");
   const list = sentenceList({ systems, entries, onchoose: (entry) => choose(entry) });
-  const pages = systems.length > 1 ? pageChoice() : null;
-  document.getElementById("top").append(head(), html("div", { class: "switches" }, pages, themeChoice()));
-  if (book.live) document.getElementById("list").append(typing());
-  document.getElementById("list").append(list.element);
-  document.getElementById("foot").append(foot());
-  document.getElementById("skip").addEventListener("click", (event) => {
-    event.preventDefault();
-    document.getElementById("main").focus();
-  });
-  window.addEventListener("hashchange", fromAddress);
+  const pages = systems.length === 2 ? pageChoice() : null;
+  document.getElementById("top").replaceChildren(head(), html("div", { class: "switches" }, tabChoice(), pages, themeChoice()));
+  document.getElementById("list").replaceChildren(...[book.live ? typing() : null, list.element].filter(Boolean));
+  document.getElementById("foot").replaceChildren(foot());
+  document.getElementById("main").replaceChildren();
+  turnPage("sentence");
   if (!fromAddress()) {
     if (list.first()) choose(list.first(), false);
     else document.getElementById("main").append(html("p", {}, book.live ? "Type a sentence to begin." : "This page has no sentences."));
   }
 
+  return fromAddress;
+
   function head() {
     const described = systems.map((system) =>
       html("span", { class: "system" }, html("strong", {}, system.name), ` ${system.architecture}, ${shown(system.parameters / 1e6, 1)} M parameters`),
     );
-    return html("div", {}, html("h1", {}, book.title || "Explorer"), html("p", { class: "quiet systems" }, described));
+    const about = book.about ? html("p", { class: "quiet small about" }, book.about) : null;
+    return html("div", {}, html("h1", {}, book.title || "Explorer"), html("p", { class: "quiet systems" }, described), about);
   }
 
   function foot() {
     return html("p", { class: "quiet" }, `Made by ${book.package}. This page needs no network.`);
   }
 
+  function tabChoice() {
+    if (tabs.length < 2) return null;
+    return choice("Tab", tabs.map((tab, index) => [index, tab.title]), number, (index) => {
+      history.replaceState(null, "", `#tab=${index}`);
+      turnTo(index);
+      document.querySelector("#top [aria-label=Tab] [aria-checked=true]").focus();
+    });
+  }
+
   function pageChoice() {
     return choice("Page", [["sentence", "Sentence"], ["comparison", "Comparison"]], "sentence", (page) => {
-      turnTo(page);
+      turnPage(page);
       toAddress();
     });
   }
 
-  function turnTo(page) {
+  function turnPage(page) {
     chosen.page = page;
     document.getElementById("sentence-page").hidden = page !== "sentence";
     const place = document.getElementById("comparison-page");
@@ -60,7 +91,7 @@ function start() {
 
   async function choose(entry, spoken = true) {
     chosen.entry = entry;
-    if (chosen.page !== "sentence") turnTo("sentence");
+    if (chosen.page !== "sentence") turnPage("sentence");
     list.mark(entry);
     const sentence = await unpack(entry);
     // Another sentence may have been chosen in the meantime.
@@ -72,14 +103,14 @@ function start() {
     settings.row = 0;
     document
       .getElementById("main")
-      .replaceChildren(texts(sentence, systems), viewTabs({ sentence, systems, chosen, settings, onchange: toAddress }));
+      .replaceChildren(hasQueries(sentence) ? answers(sentence, systems) : texts(sentence, systems), viewTabs({ sentence, systems, chosen, settings, onchange: toAddress }));
     toAddress();
     if (spoken) announce(`Sentence ${entry.id}: ${entry.source}`);
   }
 
   /** Writes the choice into the address, so that a link opens the same view. */
   function toAddress() {
-    const parts = { sentence: chosen.entry?.id, view: chosen.view, system: chosen.system };
+    const parts = { tab: number || null, sentence: chosen.entry?.id, view: chosen.view, system: chosen.system };
     if (chosen.entry?.typed && chosen.page === "sentence") return;
     const address = chosen.page === "comparison" ? { page: "comparison" } : parts;
     const kept = Object.entries(address).filter(([key, value]) => value !== undefined && value !== null);
@@ -89,8 +120,8 @@ function start() {
   /** Opens what the address names; false if it names nothing. */
   function fromAddress() {
     const address = new URLSearchParams(location.hash.slice(1));
-    if (address.get("page") === "comparison" && systems.length > 1) {
-      turnTo("comparison");
+    if (address.get("page") === "comparison" && pages) {
+      turnPage("comparison");
       chosen.entry ??= entries[0] ?? null;
       return true;
     }
@@ -104,9 +135,12 @@ function start() {
 
   function typing() {
     const input = html("textarea", { rows: 2, "aria-label": "A sentence to explain", placeholder: "Type a sentence", onkeydown: enter });
+    const words = book.words?.length
+      ? html("details", { class: "as-text" }, html("summary", {}, "The models speak a toy language: its words"), html("p", { class: "quiet small words" }, book.words.join(" ")))
+      : null;
     const button = html("button", { type: "submit", class: "primary" }, "Explain");
     const said = html("p", { class: "problem", role: "alert" });
-    return html("form", { class: "typing", onsubmit: send }, input, button, said);
+    return html("form", { class: "typing", onsubmit: send }, input, button, said, words);
 
     function enter(event) {
       if (event.key === "Enter" && !event.shiftKey) send(event);
@@ -123,7 +157,7 @@ function start() {
         const response = await fetch("/explain", {
           method: "POST",
           headers: { "Content-Type": "application/json" },
-          body: JSON.stringify({ text }),
+          body: JSON.stringify({ text, tab: number }),
         });
         const answer = await response.json();
         if (answer.error) throw new Error(answer.error);

@@ -72,7 +72,7 @@ function texts(sentence, systems) {
 function viewTabs({ sentence, systems, chosen, settings, onchange }) {
   const views = viewsOf(sentence);
   if (!views.length) return html("p", { class: "quiet" }, "There is no view of this sentence.");
-  if (!views.some((view) => view.key === chosen.view)) chosen.view = (views.find((view) => view.key === "accumulation") ?? views[0]).key;
+  if (!views.some((view) => view.key === chosen.view)) chosen.view = (views.find((view) => ["accumulation", "beam"].includes(view.key)) ?? views[0]).key;
   const panel = html("section", { id: "panel", role: "tabpanel", "aria-labelledby": `tab-${chosen.view}` });
   const tabs = views.map((view) =>
     html("button", { type: "button", role: "tab", id: `tab-${view.key}`, "aria-controls": "panel", onclick: () => open(view.key) }, view.name),
