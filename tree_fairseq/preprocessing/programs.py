@@ -20,7 +20,7 @@ from tree_fairseq.source_code.productions import MOST_CHILDREN, QUOTE, split_lea
 from tree_fairseq.source_code.spelling import CHARACTERS, Spelling
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.symbols import SymbolEncoding
-from tree_fairseq.trees.text import Chunk, TextInput, chunk_lines, inspect_text, read_lines
+from tree_fairseq.trees.text import Chunk, TextInput, chunk_lines, inspect_text, read_lines, tokens
 
 logger = logging.getLogger(__name__)
 
@@ -141,10 +141,15 @@ def spare_symbols(symbols: Iterable[str], spelling: Path, encoding: SymbolEncodi
     return {encoding.join(label, arity) for label, arity in itertools.chain(leaves, pieces)}
 
 
-def write_types(path: str | os.PathLike, side: SymbolSide, text: TextInput) -> None:
-    """Writes the types of the fields of a side's language, as training and the language's parser have them."""
-    lines = itertools.islice(read_lines(text.path), _PROBED)
-    found = probe(notation_named(side.notation), map(side.reader.read, lines))
+def write_types(path: str | os.PathLike, side: SymbolSide, symbols: Path, work: Work) -> None:
+    """Writes the types of the fields of a side's language, as training and the language's parser have them.
+
+    ``symbols`` is the file of the trees of training as lines of symbols.
+    """
+    lines = itertools.islice(read_lines(symbols), _PROBED)
+    trees = (side.encoding.decode(tokens(line)) for line in lines)
+    run = partial(work.pool.map, work=f"asked the parser of {side.notation}")
+    found = probe(notation_named(side.notation), trees, run)
     found.save(path)
     counts = len(found.types), sum(map(len, found.types.values()))
     logger.info("[trees] grammar of %s: %d fields, %d types in them", side.notation, *counts)

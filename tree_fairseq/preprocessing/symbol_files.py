@@ -166,7 +166,6 @@ class SymbolFiles:
     """The texts of all symbol sides, by language and split, and how many of their symbols the dictionaries lack."""
 
     plan: PreprocessPlan
-    inputs: Inputs
     work: Work
     texts: dict[str, dict[str, SymbolText]]
     unknown: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -181,7 +180,7 @@ class SymbolFiles:
             }
             for side in plan.symbol_sides
         }
-        return cls(plan, inputs, work, texts)
+        return cls(plan, work, texts)
 
     def write_text(self, leaves: Path) -> dict[str, Any]:
         """Makes dictionaries, returns them as arguments of fairseq's ``main``, and writes its texts to ``leaves``."""
@@ -244,7 +243,7 @@ class SymbolFiles:
                 manifest.enter_files([output / record.grammar])
                 if side.spelling is not None:
                     record.types = f"types.{side.lang}.txt"
-                    write_types(output / record.types, side, self.inputs["train", side.lang])
+                    write_types(output / record.types, side, self.texts[side.lang]["train"].path, self.work)
                     manifest.enter_files([output / record.types])
             if side.spelling is not None:
                 record.spelling = spelling_name(side.lang)

@@ -6,16 +6,19 @@ there, or if the parser reads back a small program in which a node of that type 
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from tree_fairseq.errors import CorruptFileError
 from tree_fairseq.source_code.language import Language
 from tree_fairseq.source_code.productions import QUOTE, REST, is_piece, parse_label, split_leaf
 from tree_fairseq.source_code.spelling import CHARACTERS
+from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.symbols import UNKNOWN_LABEL
 from tree_fairseq.trees.text import escape_label, read_lines, unescape_label
 from tree_fairseq.trees.tree import Tree, tree_from_preorder
@@ -102,8 +105,11 @@ class FieldTypes:
         return cls({name: set(types) for name, *types in lines})
 
 
-def probe(language: Language, trees: Iterable[Tree]) -> FieldTypes:
-    """The types of all fields that occur in trees, as the parser of their language has them."""
+def probe(language: Language, trees: Iterable[Tree], run: Callable[..., Iterable[Any]] = map) -> FieldTypes:
+    """The types of all fields that occur in trees, as the parser of their language has them.
+
+    ``run`` maps a function over tasks, such as that of a pool of processes, which need the name of the language.
+    """
     trees = list(trees)
     found = FieldTypes.of_trees(trees)
     examples = _smallest(trees)
@@ -111,15 +117,25 @@ def probe(language: Language, trees: Iterable[Tree]) -> FieldTypes:
         examples.subtrees.setdefault(type_of(QUOTE + character), [Tree(QUOTE + character)])
     classes = {type_name for type_name in examples.subtrees if type_name.startswith(QUOTE)}
     types = examples.subtrees.keys() - classes - {REST}
+    tasks = []
     for name, (tree, place) in sorted(examples.places.items()):
-        for type_name in sorted((classes if f" {QUOTE}" in name else types) - found.types[name]):
-            programs = (_with_subtree(tree, place, subtree) for subtree in examples.subtrees[type_name])
-            if any(_is_read_back(language, program) for program in programs):
-                found._add(name, type_name)
-        if name.endswith(_NEXT):
-            found._add(name, REST)
+        wanted = sorted((classes if f" {QUOTE}" in name else types) - found.types[name])
+        tasks.append((name, tree, place, {type_name: examples.subtrees[type_name] for type_name in wanted}))
+    for name, allowed in run(functools.partial(_read_back, language.name), tasks):
+        found.types[name] |= {*allowed, *([REST] if name.endswith(_NEXT) else [])}
     found.types[QUOTE + _NEXT] = {*classes, REST}
     return found
+
+
+def _read_back(name: str, task: tuple[str, Tree, int, dict[str, list[Tree]]]) -> tuple[str, list[str]]:
+    """The name of a field, and the types with a subtree that the parser reads back at a place in a program."""
+    language = notation_named(name)
+    assert isinstance(language, Language)
+    field_name, tree, place, subtrees = task
+    programs = {each: (_with_subtree(tree, place, subtree) for subtree in subtrees[each]) for each in subtrees}
+    return field_name, [
+        each for each in subtrees if any(_is_read_back(language, program) for program in programs[each])
+    ]
 
 
 @dataclass
@@ -175,6 +191,6 @@ def _with_subtree(tree: Tree, place: int, subtree: Tree) -> Tree:
 def _is_read_back(language: Language, tree: Tree) -> bool:
     whole = language.whole(tree)
     try:
-        return language.whole(language.read(language.unparse(whole))) == whole
+        return language.whole(language.parse(language.unparse(whole))) == whole
     except Exception:
         return False
