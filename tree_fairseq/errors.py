@@ -192,6 +192,10 @@ class DictionaryMismatchError(DataFolderError):
     """A dictionary differs from the one that the files were written with."""
 
 
+class UntrustedFolderError(DataFolderError):
+    """A folder names what only a user may name: code, a model or a server; the message has the flag."""
+
+
 class DestinationExistsError(DataFolderError, FileExistsError):
     """The destination already contains a finished result."""
 

@@ -45,12 +45,7 @@ DEMO = Path(__file__).parent / "explorer/demo"
 """The folder of the model that comes with the package, as ``tree-fairseq release`` wrote it, and sentences for it."""
 
 _TREE_DICTIONARIES = (SymbolDictionary, InsertionDictionary)
-_PATHS = (
-    "user_dir parser_dir replace_unk bpe_codes sentencepiece_model bpe_merges bpe_vocab pieces_of "
-    "rerank_path rerank_weight"  # the weight of a model that has no path would be an error
-).split()
 _CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt", "model.safetensors", "model.pt")
-_PARSER_FOLDER = "parser"  # of a released model that has its parser with it
 
 
 class Classification(NamedTuple):
@@ -220,8 +215,5 @@ def from_pretrained(
             f"{data} has no dictionaries; give the folder that fairseq-preprocess wrote: "
             "from_pretrained(…, data_name_or_path='data-bin')"
         )
-    # Paths in a checkpoint are of the machine that it was made on.
-    released = {"parser_dir": str(data / _PARSER_FOLDER)} if (data / _PARSER_FOLDER).is_dir() else {}
-    kwargs = {**dict.fromkeys(_PATHS), **released, **kwargs}
     loaded = hub_utils.from_pretrained(str(folder.resolve()), checkpoint_file, str(data.resolve()), **kwargs)
     return TreeHubInterface(loaded["args"], loaded["task"], loaded["models"]).eval()

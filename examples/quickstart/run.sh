@@ -91,7 +91,7 @@ python examples/quickstart/report.py --out "$OUT" --source "$SOURCE" --target "$
 TYPED='the man saw the girl with the telescope.'
 [[ ! $DATA ]] || TYPED=$(head -n 1 "$OUT/words/test.$SOURCE" | sed -E 's/ ([.,;:?!])( |$)/\1\2/g')
 INTERACTIVE=(fairseq-interactive "$OUT/data-bin" --user-dir tree_fairseq --task tree_translation
-    --path "$OUT/tree_transformer/checkpoint_best.pt" --beam 5)
+    --path "$OUT/tree_transformer/checkpoint_best.pt" --beam 5 ${PARSER_DIR:+--parser-dir "$PARSER_DIR"})
 say "echo '$TYPED' | $(shown "${INTERACTIVE[@]}")"
 echo "$TYPED" | "${INTERACTIVE[@]}" 2> "$OUT/logs/typed.log" | sed -n $'s/^D-0\t[^\t]*\t/    /p'
 say "done; type sentences of your own into the same command"

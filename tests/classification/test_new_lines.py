@@ -66,6 +66,7 @@ def test_a_sentence_that_cannot_be_parsed_is_flat_before_it_is_binarised():
 
 def test_a_folder_of_texts_reads_new_text_by_its_own_parser():
     options = ParserOptions("toy", ssplit="punct")
-    lines = LineTrees(ClassificationRecord("tsv", False, "parser"), options, "elsewhere")
+    record = ClassificationRecord("tsv", False, "parser")
+    lines = LineTrees(record, options, lambda own: own.replace(parser_dir="elsewhere"))
     assert lines.text_parser.options == options.replace(parser_dir="elsewhere")
     assert [len(decode(tree)) for tree in lines.read(["a b . c ."])] == [2]

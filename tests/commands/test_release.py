@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 
 import pytest
 import torch
@@ -108,15 +107,3 @@ def test_a_release_is_not_overwritten(trained, released, caplog):
     assert main([str(trained.data), "--path", str(trained.best), "--output", str(released)]) == 1
     assert "exists already" in caplog.text
     assert (released / "model.safetensors").read_bytes() == before
-
-
-def test_a_parser_in_a_release_is_used(released, tmp_path, monkeypatch):
-    """The hub points the task to the parser's model that came with the release."""
-    folder = tmp_path / "with-parser"
-    shutil.copytree(released, folder)
-    (folder / "parser").mkdir()
-    seen = {}
-    monkeypatch.setattr(hub.hub_utils, "from_pretrained", lambda *args, **options: seen.update(options) or 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        hub.from_pretrained(folder)
-    assert seen["parser_dir"] == str(folder / "parser")

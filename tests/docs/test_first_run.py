@@ -74,7 +74,9 @@ def small(command: list[str], parser: tuple[str, ...]) -> list[str]:
             program, *words, *map(str, tiny), "--cpu", "--max-update", "2", "--num-workers", "0", "--no-progress-bar",
         ]  # fmt: skip
     if program in ("fairseq-generate", "fairseq-interactive") and "tree_classification" not in words:
-        return [*command, "--max-len-b", "10"]
+        # The folder's model is in a place that only a user may name.
+        own = parser[:2] if parser is STANZA and program == "fairseq-interactive" else ()
+        return [*command, *own, "--max-len-b", "10"]
     return command
 
 

@@ -75,9 +75,14 @@ class Attacks:
         plugin.mkdir(exist_ok=True)
         (plugin / "__init__.py").write_text(f"from pathlib import Path\nPath({str(self.marker)!r}).touch()\n")
         target = {"_target_": "pathlib.Path.touch", "self": str(self.marker)}
-        elsewhere = {"data": str(path.parent / "elsewhere"), "parser_dir": "/nowhere/at/all", **target}
+        elsewhere = {"data": str(path.parent / "elsewhere"), "tree_parser": "trap_plugin:x", **target}
+        elsewhere["parser_dir"] = "/nowhere/at/all"
         generation = {"replace_unk": "/etc/hostname", "results_path": str(self.marker), **target}
         self.with_settings(path, common={"user_dir": str(plugin)}, task=elsewhere, model=target, generation=generation)
+
+    def encoder(self, path: Path) -> None:
+        """A pretrained encoder that would be fetched."""
+        self.with_settings(path, model={"encoder_name": "a-stranger/encoder"})
 
     def evaluated(self, path: Path) -> None:
         """``fconv`` passes the settings of its layers to ``eval``."""
@@ -167,7 +172,7 @@ REFUSED = (
 )  # fmt: skip
 """Every reader of checkpoints refuses these."""
 
-OF_MODELS = ("evaluated", "evaluated bytes", "reference", "no model")
+OF_MODELS = ("evaluated", "evaluated bytes", "reference", "no model", "encoder")
 """These are refused by who builds the model that a checkpoint describes, and harmless for others."""
 
 HARMLESS = ("settings",)

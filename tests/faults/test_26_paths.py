@@ -42,7 +42,7 @@ def test_the_hub_uses_its_caller_s_paths(checkpoint, trained):
             hub.from_pretrained(checkpoint.parent, data_name_or_path=trained.data)
         return
     model = hub.from_pretrained(checkpoint.parent, data_name_or_path=trained.data)
-    assert Path(model.task.cfg.data) == trained.data and model.task.cfg.parser_dir is None
+    assert Path(model.task.cfg.data) == trained.data and model.task.cfg.parser_dir is model.task.cfg.tree_parser is None
     assert model.align_dict is None
     assert len(model.translate(TREES)) == len(model.parse(TREES)) == 4
 

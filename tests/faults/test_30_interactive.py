@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,8 @@ def parsed(request, codes, tmp_path_factory) -> Training:
     folder = tmp_path_factory.mktemp(request.param)
     options = ("--parser-dir", BUNDLED, "--tree-lang", "en") if request.param == "stanza" else ()
     preprocess(split_corpus(folder / "text", codes), folder / "data-bin", *options, parser=request.param)
+    if options:  # a model outside the folder would need the flag again
+        shutil.copytree(BUNDLED, folder / "data-bin" / "parser")
     return train(folder / "data-bin", folder / "checkpoints", "--max-update", 1)
 
 

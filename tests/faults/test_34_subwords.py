@@ -16,7 +16,13 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from tests.data_bin.corpora import prefixes, write_lines
 from tests.end_to_end.commands import run
 from tree_fairseq.commands.check import check_folder
-from tree_fairseq.errors import CorruptFileError, DataFolderError, DictionaryMismatchError, InputError
+from tree_fairseq.errors import (
+    CorruptFileError,
+    DataFolderError,
+    DictionaryMismatchError,
+    InputError,
+    UntrustedFolderError,
+)
 from tree_fairseq.tasks.unknown_tokens import count_typed
 
 SENTENCES = ["the small boat sinks near the lighthouse .", "the lights of the house sink .", "a small house sinks ."]
@@ -120,8 +126,8 @@ def test_text_that_is_split_already_is_not_learned_from(tmp_path, line, flags, m
     assert not (tmp_path / "bin").exists()
 
 
-def test_a_folder_of_before_names_the_model_that_is_gone(tmp_path):
-    """Earlier versions recorded only the place of the model."""
+def test_a_folder_of_before_names_a_model_elsewhere(tmp_path):
+    """Earlier versions recorded only the place of the model, where a folder of a stranger may name any file."""
     trees = ["(S (DT the) (NN lighthouse))"] * 2
     for lang in ("en", "de"):
         write_lines(tmp_path / f"train.{lang}", trees if lang == "en" else ["der Leuchtturm"] * 2)
@@ -135,11 +141,10 @@ def test_a_folder_of_before_names_the_model_that_is_gone(tmp_path):
     path.write_text(json.dumps(manifest), encoding="utf-8")
     task, tokenizer, bpe = build(tmp_path / "bin", "--task", "tree_translation")
     assert (tokenizer, bpe) == (None, None)
-    assert [len(line) for line in task.get_interactive_tokens_and_lengths(trees, str)[0]] == [12, 12]
-    codes.unlink()
-    task, *_ = build(tmp_path / "bin", "--task", "tree_translation")
-    with pytest.raises(DataFolderError, match="codes is missing: .*tree.json names it"):
+    with pytest.raises(UntrustedFolderError, match="tree.json names the subword model .*codes.*copy it into"):
         task.get_interactive_tokens_and_lengths(trees, str)
+    shutil.copy(codes, tmp_path / "bin")
+    assert [len(line) for line in task.get_interactive_tokens_and_lengths(trees, str)[0]] == [12, 12]
 
 
 # The warning about unknown tokens

@@ -6,6 +6,8 @@ import json
 import os
 import shutil
 import struct
+import sys
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,18 +15,30 @@ import pytest
 import torch
 
 from tests.data_bin.corpora import prefixes, run_preprocess, write_corpus
+from tests.end_to_end import tiny_classes
 from tests.end_to_end.commands import run
 from tests.end_to_end.fixtures import TASK, train
 from tests.faults.limits import outcome
 from tests.faults.model_commands import ALL, LINE, MODEL_COMMANDS, TRAIN_ONCE, Command
 from tests.fork_server import CONSOLE_SCRIPTS
+from tree_fairseq import hub
 from tree_fairseq.__main__ import COMMANDS
-from tree_fairseq.commands import annotate, check, export, release
+from tree_fairseq.classification.folder import ClassificationRecord
+from tree_fairseq.commands import annotate, check, explore, export, release
 from tree_fairseq.data_bin.manifest import FileRecord, Manifest
 from tree_fairseq.data_bin.staging import Staging, staging_path
 from tree_fairseq.data_bin.symbol_dictionary import load_grammar
 from tree_fairseq.data_bin.token_files import load_dictionary, token_words
-from tree_fairseq.errors import CorruptFileError, DataFolderError, DestinationExistsError, InputError
+from tree_fairseq.errors import (
+    CorruptFileError,
+    DataFolderError,
+    DestinationExistsError,
+    InputError,
+    UntrustedFolderError,
+)
+from tree_fairseq.explorer.comparison import Comparison
+from tree_fairseq.explorer.server import ExplorerServer
+from tree_fairseq.explorer.systems import System
 from tree_fairseq.parsing.pieces import load_subword_model
 
 TOKENS, TREES = "test.en-de.en", "test.en-de.en.tree"
@@ -168,6 +182,118 @@ def test_hostile_folders(command, trained, tmp_path):
             assert end == "refused", attack
         assert not staging_path(folder).exists() or end == "refused"
     assert found == {}
+
+
+# Parsers of new text: code, models and servers that a folder names
+
+TRAP = """from pathlib import Path
+
+from tree_fairseq.parsing.parsers import ParserOptions, build_parser, register_parser
+
+Path({marker!r}).touch()
+register_parser("trap")(lambda options: build_parser(ParserOptions("right-branching")))
+"""
+NAMED = {
+    "module": {"name": "trap_parser:trap"},
+    "pickle": {"name": "benepar", "parser_dir": "{folder}/parser.pt"},
+    "pickle by a link": {"name": "stanza", "parser_dir": "{folder}/linked"},
+    "path": {"name": "stanza", "parser_dir": "{folder}/../models"},
+    "address": {"name": "corenlp", "corenlp_url": "http://192.0.2.1:9000"},
+    "address like ours": {"name": "corenlp", "corenlp_url": "http://127.0.0.1.example.com:9000"},
+}
+"""What a hostile folder says of the parser; the last value is what its user would have to give."""
+
+
+def _explore_typed(data: Path, path: Path, output: Path) -> object:
+    (output / "typed").write_text("a cat\n")
+    flags = ("--path", path, "--cpu", "--input", output / "typed", "--output", output / "page.html")
+    return explore.main([str(data), *map(str, flags)])
+
+
+def _explore_served(data: Path, path: Path, _: Path) -> object:
+    model = hub.from_pretrained(path.parent, path.name, data)
+    server = ExplorerServer(Comparison([System(model)]), "", 0)
+    try:
+        return server.explain("a cat")
+    finally:
+        server.server_close()
+
+
+TYPING = {
+    **{name: MODEL_COMMANDS[name] for name in ("interactive", "hub", "translate")},
+    "explore --input": _explore_typed,
+    "explore --serve": _explore_served,
+    "documents": lambda data, *_: tiny_classes.task_of(data).read_lines(["a film"], str),
+    "trees": lambda data, *_: tiny_classes.task_of(data).read_lines(["a film"], str),
+}
+
+
+@pytest.fixture(scope="module")
+def classes(tmp_path_factory) -> dict[str, Path]:
+    """Folders for classification, of texts and of trees."""
+    place = tmp_path_factory.mktemp("classes")
+    texts = {kind: tiny_classes.write_examples(place / kind, kind, (8, 2, 2)) for kind in ("documents", "trees")}
+    return {kind: tiny_classes.preprocess(text, kind, place / f"{kind}-bin") for kind, text in texts.items()}
+
+
+@pytest.fixture
+def trap(trained, marker, tmp_path, monkeypatch):
+    """Makes a hostile folder; whatever runs its code, unpickles its models or asks its server makes the marker."""
+
+    def make(named: dict[str, str], folder: Path = trained.data) -> Path:
+        folder = Path(shutil.copytree(folder, tmp_path / "data"))
+        manifest = Manifest.load(folder)
+        values = {name: text.format(folder=folder) for name, text in named.items()}
+        record = manifest.section(ClassificationRecord)
+        own = record.text_parser if record and record.text_parser else next(iter(manifest.sides.values())).parser
+        own.update(values)
+        manifest.save(folder)
+        (folder / "trap_parser.py").write_text(TRAP.format(marker=str(marker)))
+        (folder / "linked").symlink_to(tmp_path / "models")
+        monkeypatch.syspath_prepend(folder)
+        return folder
+
+    (tmp_path / "models").mkdir()
+    monkeypatch.setattr(urllib.request, "urlopen", lambda *args, **options: marker.touch())
+    yield make
+    sys.modules.pop("trap_parser", None)
+
+
+@pytest.mark.parametrize("named", NAMED)
+@pytest.mark.parametrize("command", TYPING)
+def test_a_folder_names_no_code_model_or_server(command, named, trap, trained, classes, tmp_path, caplog):
+    folder = trap(NAMED[named], classes.get(command, trained.data))
+    flag = {"name": "--tree-parser", "parser_dir": "--parser-dir", "corenlp_url": "--corenlp-url"}[[*NAMED[named]][-1]]
+    value = [*NAMED[named].values()][-1].format(folder=folder)
+    (tmp_path / "out").mkdir()
+    try:
+        assert TYPING[command](folder, trained.best, tmp_path / "out") == 1
+        said = caplog.text
+    except UntrustedFolderError as error:
+        said = str(error)
+    assert f"give {flag} {value}" in said
+
+
+@pytest.mark.parametrize("command", sorted({*COMMANDS_WITH_FOLDERS} - {*TYPING, "annotate", "preprocess", "induce"}))
+def test_what_a_folder_names_does_not_matter_where_nothing_is_parsed(command, trap, trained, tmp_path):
+    (tmp_path / "out").mkdir()
+    folder = trap({**NAMED["address"], **NAMED["path"], **NAMED["module"]})
+    assert outcome(lambda: COMMANDS_WITH_FOLDERS[command](folder, trained.best, tmp_path / "out")) == "done"
+
+
+def test_check_names_what_a_user_has_to_give(trap, capsys):
+    assert check.main([str(trap({**NAMED["address"], **NAMED["path"], **NAMED["module"]}))]) == 0
+    said = capsys.readouterr().out
+    assert "all is well" not in said
+    assert all(flag in said for flag in ("--tree-parser trap_parser:trap", "--parser-dir /", "--corenlp-url http"))
+
+
+def test_what_a_user_names_runs(trap, trained, marker):
+    folder = trap(NAMED["module"])
+    flags = ("--path", trained.best, "--cpu", "--max-len-b", 3, "--tree-parser", "trap_parser:trap")
+    assert "H-0" in run("interactive", folder, *TASK, *flags, stdin="a cat\n")
+    marker.unlink()  # the code of a module that the user named has run
+    assert hub.from_pretrained(trained.folder, data_name_or_path=folder, tree_parser="trap_parser:trap").parse(["a b"])
 
 
 # Places that are written

@@ -218,16 +218,21 @@ class LineTrees:
 
     For a folder of texts, raw text is parsed as the folder's own lines were. For a folder of trees, a line that begins
     with ``(`` is a tree, whose labels are not read; it needs no parser. Other lines are raw text, whose parse is
-    binarised if the trees of the folder were binary. ``options`` are those of the source side, and ``parser_dir`` is
-    the folder of the parser's models, if it has moved.
+    binarised if the trees of the folder were binary. ``options`` are those of the source side, and ``trusted`` returns
+    a folder's options as the user allows them.
     """
 
-    def __init__(self, record: ClassificationRecord, options: ParserOptions, parser_dir: str | None = None):
+    def __init__(
+        self,
+        record: ClassificationRecord,
+        options: ParserOptions,
+        trusted: Callable[[ParserOptions], ParserOptions] = lambda options: options,
+    ):
         self._record = record
         self._is_text = record.input_format == "tsv"
         self._options = options if self._is_text else record.text_options
-        self._parser_dir = parser_dir
-        self._subwords = None if self._is_text else load_subword_model(options.subword_model)
+        self._trusted = trusted
+        self._subwords = None if self._is_text else load_subword_model(trusted(options).subword_model)
 
     def read(
         self,
@@ -284,5 +289,4 @@ class LineTrees:
                 "the folder was preprocessed without a parser for raw text: give bracketed trees, or preprocess with "
                 "--tree-parser, such as stanza"
             )
-        moved = {} if self._parser_dir is None else {"parser_dir": self._parser_dir}
-        return LineParser(self._options.replace(**moved))
+        return LineParser(self._trusted(self._options))

@@ -37,9 +37,10 @@ from tree_fairseq.data_bin.token_files import load_dictionary
 from tree_fairseq.data_bin.tree_store import load_label_dictionary
 from tree_fairseq.errors import DataFolderError, DictionaryMismatchError, InputError
 from tree_fairseq.nn.tree_batch import TreeReader, as_stored
+from tree_fairseq.parsing.trust import options_for_new_text
 from tree_fairseq.support.options import option
 from tree_fairseq.tasks.pair_dataset import NewLines, first_line_of
-from tree_fairseq.tasks.tree_task import TreeTask, TreeTaskConfig
+from tree_fairseq.tasks.tree_task import NewTextConfig, TreeTask, TreeTaskConfig
 from tree_fairseq.tasks.unknown_tokens import count_typed
 from tree_fairseq.trees.spans import decode
 from tree_fairseq.trees.tree import Forest
@@ -213,7 +214,7 @@ class ClassificationTask(ClassTask, TreeTask):
 
 
 @dataclass
-class TreeClassificationConfig(ClassificationConfig):
+class TreeClassificationConfig(ClassificationConfig, NewTextConfig):
     """Options of the task."""
 
     label_nodes: ChoiceEnum(["auto", "all", "root"]) = option(
@@ -223,9 +224,6 @@ class TreeClassificationConfig(ClassificationConfig):
     )
     max_source_positions: int = option(
         1024, "leaves that a document may have; of a longer one, the sentences are read that end within them"
-    )
-    parser_dir: Optional[str] = option(
-        None, "folder of the parser's model for new text, if it is not where tree.json says"
     )
 
 
@@ -271,7 +269,7 @@ class TreeClassificationTask(ClassificationTask):
     def line_trees(self) -> LineTrees:
         """Makes the trees of new lines."""
         options = with_folder_model(self.trees.options, self.folder, TEXT)
-        return LineTrees(self.record, options, self.cfg.parser_dir)
+        return LineTrees(self.record, options, lambda own: options_for_new_text(own, self.folder, self.cfg))
 
     def source_forests(self, lines, encode_fn) -> list[Forest]:
         """Parses lines, or reads their trees."""

@@ -10,7 +10,9 @@ from pathlib import Path
 import tree_fairseq
 from tree_fairseq.data_bin.manifest import MANIFEST_NAME, FileRecord, Manifest
 from tree_fairseq.data_bin.staging import staging_path
+from tree_fairseq.data_bin.text_record import with_folder_model
 from tree_fairseq.errors import TreeFairseqError
+from tree_fairseq.parsing import trust
 from tree_fairseq.support.files import file_sha256
 from tree_fairseq.support.progress import with_progress
 
@@ -31,6 +33,16 @@ def check_folder(folder: str | os.PathLike) -> list[str]:
     for name, record in with_progress(manifest.files.items(), "check", unit="files"):
         problems += _file_problems(folder / name, record)
     return problems
+
+
+def needed_flags(folder: Path) -> list[str]:
+    """Returns one sentence for each flag that new text needs, because a folder alone may not decide it."""
+    manifest = Manifest.load(folder)
+    found = [(lang, getattr(record, "options", None)) for lang, record in manifest.languages.items()]
+    found += [(manifest.source_lang, getattr(record, "text_options", None)) for record in manifest.sections.values()]
+    own = (with_folder_model(options, folder, lang) for lang, options in found if options is not None)
+    needed = (trust.untrusted(trust.with_own_models(options, folder), folder) for options in own)
+    return list(dict.fromkeys(sentence for sentences in needed for sentence in sentences.values()))
 
 
 def _file_problems(path: Path, record: FileRecord) -> list[str]:
@@ -55,7 +67,8 @@ def main(arguments: list[str] | None = None) -> int:
     args = parser.parse_args(arguments)
     try:
         problems = check_folder(args.folder)
+        flags = [] if problems else needed_flags(Path(args.folder))
     except TreeFairseqError as error:
-        problems = [str(error)]
-    sys.stdout.writelines(f"{line}\n" for line in problems or [f"{args.folder}: all is well"])
+        problems, flags = [str(error)], []
+    sys.stdout.writelines(f"{line}\n" for line in [*problems, *flags] or [f"{args.folder}: all is well"])
     return 1 if problems else 0

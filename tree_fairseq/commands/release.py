@@ -25,13 +25,13 @@ import torch
 from torch import Tensor
 
 from tree_fairseq.errors import DataFolderError, InputError
+from tree_fairseq.parsing.trust import PARSER_FOLDER
 from tree_fairseq.repairs.checkpoint_loading import NAMESPACE, RELEASE_FORMAT, RELEASED, load_weights_only
 from tree_fairseq.support.files import atomic_file, require_plain_file
 from tree_fairseq.support.options import command
 
 logger = logging.getLogger(__name__)
 
-PARSER_FOLDER = "parser"  # of a released model, see tree_fairseq.hub
 # Splits are not needed for new text, and logs have paths of the machine.
 _LEFT_OUT = re.compile(r"(train|valid|test)\d*\..*|.*\.log|\..*")
 _DTYPES = {"float32": None, "float16": torch.float16, "bfloat16": torch.bfloat16}

@@ -13,8 +13,8 @@ from typing import Any, ClassVar, Optional
 
 from fairseq.data import encoders
 
-from tree_fairseq.data_bin.manifest import MANIFEST_NAME, Manifest, Section, register_section
-from tree_fairseq.errors import DataFolderError, MissingTreesError
+from tree_fairseq.data_bin.manifest import Manifest, Section, register_section
+from tree_fairseq.errors import MissingTreesError
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.support.files import file_sha256
 
@@ -106,18 +106,11 @@ def load_text_record(folder: Path) -> Optional[TextRecord]:
 def with_folder_model(options: ParserOptions, folder: Path, lang: str) -> ParserOptions:
     """Returns the options of a language's parser, with the subword model in the folder if there is one.
 
-    Raises DataFolderError if the model is missing, and the errors of :func:`load_text_record`.
+    Raises the errors of :func:`load_text_record`.
     """
     record = load_text_record(folder)
     side = SideText() if record is None else record.sides.get(lang, SideText())
-    if side.model is not None:
-        return options.replace(subword_model=str(folder / side.model))
-    if options.subword_model is not None and not Path(options.subword_model).exists():
-        raise DataFolderError(
-            f"{options.subword_model} is missing: {folder / MANIFEST_NAME} names it as the subword model of {lang}. "
-            "Put it back, or preprocess again: the folder then keeps a copy"
-        )
-    return options
+    return options if side.model is None else options.replace(subword_model=str(folder / side.model))
 
 
 def complete(record: TextRecord, folder: Path) -> None:

@@ -18,7 +18,7 @@ from tree_fairseq.data_bin.manifest import MANIFEST_NAME, Manifest
 from tree_fairseq.data_bin.symbol_dictionary import TreeDictionary
 from tree_fairseq.data_bin.token_files import side_prefixes
 from tree_fairseq.data_bin.tree_store import StoredTree, TreeStore, load_label_dictionary
-from tree_fairseq.errors import InputError, TreeFairseqError
+from tree_fairseq.errors import DataFolderError, InputError, TreeFairseqError
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.parsing.pieces import SplitWords, join_pieces
 from tree_fairseq.trees.spans import TreeSpans, decode
@@ -116,6 +116,8 @@ class SentenceReader:
             return self._sentence(number, source, tokens, dataset, item, lambda: forest)
         except InputError as error:
             return Sentence(number, line, error=str(error.at(line=number + 1)))
+        except DataFolderError:
+            raise
         except TreeFairseqError as error:
             return Sentence(number, line, error=str(error))
 

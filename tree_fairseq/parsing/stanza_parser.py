@@ -113,6 +113,8 @@ def _layout_paths(
             if dependency["model"] in _PRETRAINED:
                 argument = f"{processor}_{dependency['model']}_path"
                 paths[argument] = folder / lang / dependency["model"] / f"{dependency['package']}.pt"
+    if outside := [str(path) for path in paths.values() if os.path.relpath(path, folder).startswith(os.pardir)]:
+        raise ParserUnavailableError(f"{folder / 'resources.json'} names models outside its folder: {outside[0]}")
     return paths
 
 

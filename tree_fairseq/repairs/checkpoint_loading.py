@@ -29,6 +29,7 @@ from typing import Any, Callable
 import numpy as np
 import torch
 from fairseq.criterions import CRITERION_DATACLASS_REGISTRY
+from fairseq.data.encoders.gpt2_bpe import DEFAULT_ENCODER_JSON, DEFAULT_VOCAB_BPE
 from fairseq.models import MODEL_DATACLASS_REGISTRY
 from fairseq.tasks import TASK_DATACLASS_REGISTRY
 from omegaconf import DictConfig, OmegaConf, open_dict
@@ -55,6 +56,16 @@ _TRAINING = re.compile(r"checkpoint(\d+|_\d+_\d+|_best|_last|\.best_.*)\.pt")
 _NUMPY_CORES = ("core", "_core")
 # Settings that are never evaluated; a folder may be called "runs(1)".
 _FOLDERS = ("data", "save_dir")
+# Settings that name files, modules or servers: those of a checkpoint are not followed. GPT-2's files are fairseq's.
+_PLACES = {
+    **dict.fromkeys(
+        "user_dir tree_parser parser_dir corenlp_url replace_unk bpe_codes sentencepiece_model "
+        "sentencepiece_model_path bpe_merges bpe_vocab bpe_vocab_file pieces_of lm_path "
+        "rerank_path rerank_weight".split()  # the weight of a model without a path would be an error
+    ),
+    "gpt2_encoder_json": DEFAULT_ENCODER_JSON,
+    "gpt2_vocab_bpe": DEFAULT_VOCAB_BPE,
+}
 _ADVICE = "do not use this file unless you know who made it"
 _ONLY_WEIGHTS, _ANY_OBJECT = "TORCH_FORCE_WEIGHTS_ONLY_LOAD", "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"
 
@@ -67,16 +78,18 @@ def load_with_care(load: Callable) -> Callable:
     """
     allow_checkpoint_classes()
 
-    def load_file(path: str, *args: Any, **kwargs: Any) -> dict:
+    def load_file(path: str, arg_overrides: dict[str, Any] | None = None, *args: Any, **kwargs: Any) -> dict:
+        given = {**_PLACES, **(arg_overrides or {})}
         with _reading(path), _load_setting(_ONLY_WEIGHTS, torch.__version__ < (2, 6)):
             if Path(path).suffix == RELEASED:
                 with tempfile.TemporaryDirectory() as folder:
                     checkpoint = os.path.join(folder, "model.pt")
                     torch.save(read_released_model(path), checkpoint)
-                    state = load(checkpoint, *args, **kwargs)
+                    state = load(checkpoint, given, *args, **kwargs)
             else:
-                state = load(path, *args, **kwargs)
+                state = load(path, given, *args, **kwargs)
             _refuse_code(state, path)
+            _refuse_encoders(state, path, given)
         drop_deleted_options(state, path)
         return state
 
@@ -302,6 +315,18 @@ def _calls(text: str) -> bool:
         return False
     except (MemoryError, RecursionError):
         return True
+
+
+def _refuse_encoders(state: dict, path: str, given: Mapping[str, Any]) -> None:
+    """Raises CheckpointError if the model would read a pretrained encoder from a place that the checkpoint names."""
+    model = (state.get("cfg") or {}).get("model")
+    values = vars(model) if isinstance(model, Namespace) else model or {}
+    for name in ("encoder_path", "encoder_name"):
+        if values.get(name) and not values.get("pretrained_description") and name not in given:
+            raise CheckpointError(
+                f"{path} names the pretrained encoder {values[name]} and does not describe it. If you trust it, give "
+                f"--model-overrides \"{{'{name}': '{values[name]}'}}\""
+            )
 
 
 _LAST_COMMIT = "98237f9"

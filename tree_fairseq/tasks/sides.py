@@ -23,6 +23,7 @@ from tree_fairseq.errors import ArityMismatchError, DictionaryMismatchError, Mis
 from tree_fairseq.nn.modalities import CONSTITUENCY, SEQUENCE, SYMBOLS, Side
 from tree_fairseq.nn.tree_batch import TreeReader
 from tree_fairseq.parsing.line_parser import LineParser
+from tree_fairseq.parsing.trust import options_for_new_text
 from tree_fairseq.tasks.pair_dataset import NewLines, first_line_of
 from tree_fairseq.trees.spans import encode
 from tree_fairseq.trees.symbols import tree_of_forest
@@ -57,8 +58,8 @@ class ParsedSide(TaskSide):
     @functools.cached_property
     def line_parser(self) -> LineParser:
         """Parses new text exactly as the training data was parsed."""
-        options, folder = with_folder_model(self.record.options, self.folder, self.lang), self.cfg.parser_dir
-        return LineParser(options if folder is None else options.replace(parser_dir=folder))
+        options = with_folder_model(self.record.options, self.folder, self.lang)
+        return LineParser(options_for_new_text(options, self.folder, self.cfg))
 
     def forests(self, lines: list[str], encode_fn: Encode) -> list[Forest]:
         """Parses new lines; ``encode_fn`` is applied to text, not to bracketed trees."""

@@ -17,10 +17,9 @@ from tree_fairseq.data_bin.tree_store import StoredTree
 from tree_fairseq.errors import CorruptFileError, DataFolderError, MissingTreesError
 from tree_fairseq.nn.modalities import CONSTITUENCY, SEQUENCE, SOURCE_INPUTS, SYMBOLS
 from tree_fairseq.nn.tree_batch import NodeArrays, TreeReader
-from tree_fairseq.support.options import option
 from tree_fairseq.tasks.pair_dataset import NewSpanPairDataset, SpanPairDataset, SymbolPairDataset, collate_symbol_trees
 from tree_fairseq.tasks.sides import load_side
-from tree_fairseq.tasks.tree_task import TreeTask, TreeTaskConfig
+from tree_fairseq.tasks.tree_task import NewTextConfig, TreeTask, TreeTaskConfig
 from tree_fairseq.tasks.unknown_tokens import count_typed
 from tree_fairseq.trees.tree import Forest
 
@@ -29,12 +28,8 @@ logger = logging.getLogger(__name__)
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
 @dataclass
-class TranslationWithTreesConfig(TreeTaskConfig, TranslationConfig):
+class TranslationWithTreesConfig(NewTextConfig, TranslationConfig):
     """fairseq's translation options and those of trees."""
-
-    parser_dir: Optional[str] = option(
-        None, "folder of the parser's model, where new text is parsed and it is not where tree.json says"
-    )
 
 
 class ReducedTrees(Sequence):

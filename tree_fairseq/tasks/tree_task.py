@@ -102,6 +102,21 @@ class TreeTaskConfig(FairseqDataclass):
     cpu_autocast: bool = option(False, "train and validate in bfloat16 on the CPU, as torch.autocast does")
 
 
+@dataclass
+class NewTextConfig(TreeTaskConfig):
+    """The options of tasks that parse new text: what a folder alone may not decide."""
+
+    tree_parser: Optional[str] = option(
+        None, "parser of new text, where tree.json names one outside of the package: MODULE:PARSER"
+    )
+    parser_dir: Optional[str] = option(
+        None, "folder of the parser's model for new text, where it is neither the parser's own place nor in the folder"
+    )
+    corenlp_url: Optional[str] = option(
+        None, "server of --tree-parser corenlp for new text, where it is not on this machine"
+    )
+
+
 class TreeTask(FairseqTask):
     """A task over a folder with a ``tree.json``; comes before fairseq's own task among the bases of a class."""
 
