@@ -212,7 +212,7 @@ def _explore_typed(data: Path, path: Path, output: Path) -> object:
 
 def _explore_served(data: Path, path: Path, _: Path) -> object:
     model = hub.from_pretrained(path.parent, path.name, data)
-    server = ExplorerServer(Comparison([System(model)]), "", 0)
+    server = ExplorerServer([Comparison([System(model)])], "", 0)
     try:
         return server.explain("a cat")
     finally:
