@@ -28,7 +28,7 @@ die() { say "error: $*"; exit 1; }
 # The variables that the script declares, a line each: NAME=DEFAULT
 declared() { grep -o '"${[A-Z_]*:=[^}]*}' "$0" | sed 's/^"${\([A-Z_]*\):=\(.*\)}$/\1=\2/'; }
 digest() { cksum | cut -d ' ' -f 1; }
-absolute() { [[ ! $1 ]] || python -c 'import os, sys; print(os.path.abspath(sys.argv[1]))' "$1"; }
+absolute() { [[ ! $1 ]] || realpath -ms "$1" 2> /dev/null || python -c 'import os, sys; print(os.path.abspath(sys.argv[1]))' "$1"; }
 
 named() {
     local name value

@@ -56,7 +56,7 @@ paste -d '\n' "$OUT/words/train.$SOURCE" "$OUT/words/train.$TARGET" | sed -n '1,
 # 2. A folder that both models read: subwords, learnt on both languages, and the parses of the source
 PREPROCESS=(fairseq-preprocess --user-dir tree_fairseq --task tree_translation -s "$SOURCE" -t "$TARGET"
     --trainpref "$OUT/words/train" --validpref "$OUT/words/valid" --testpref "$OUT/words/test" --destdir "$OUT/data-bin"
-    --tokenizer moses --moses-no-dash-splits --learn-subwords "${TOY:+200}${TOY:-$MERGES}" --joined-dictionary --workers 2
+    --tokenizer moses --moses-no-dash-splits --learn-subwords "$((TOY ? 200 : MERGES))" --joined-dictionary --workers "$((TOY ? 1 : 2))"
     --tree-parser stanza --tree-lang "$SOURCE" --parse-cache "$OUT/parses" ${PARSER_DIR:+--parser-dir "$PARSER_DIR"})
 say "$(shown "${PREPROCESS[@]}")"
 "${PREPROCESS[@]}" 2>&1 | tee "$OUT/logs/preprocess.log" | grep --line-buffered -v 'Namespace('

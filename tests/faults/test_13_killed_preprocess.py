@@ -93,7 +93,7 @@ def test_preprocessing_at_any_moment(tmp_path):
             *prefixes(corpus / "mixed", "train", "valid"), "--destdir", destination, "--tree-parser", "brackets"
         )
 
-    assert survives_every_kill(action, destination, resetting(destination), 40) > 40
+    assert survives_every_kill(action, destination, resetting(destination), 24) > 40
 
 
 def test_adding_a_split_at_any_moment(tmp_path):
@@ -107,7 +107,7 @@ def test_adding_a_split_at_any_moment(tmp_path):
             *prefixes(corpus / "mixed", "test"), *given, "--destdir", destination, "--tree-parser", "brackets"
         )
 
-    survives_every_kill(action, destination, resetting(destination, start), 30)
+    survives_every_kill(action, destination, resetting(destination, start), 16)
 
 
 def test_annotating_at_any_moment(tmp_path):
@@ -123,7 +123,7 @@ def test_annotating_at_any_moment(tmp_path):
         if status and not (destination / "tree.json").exists():
             raise RuntimeError("not annotated")
 
-    survives_every_kill(action, destination, resetting(destination, start), 30)
+    survives_every_kill(action, destination, resetting(destination, start), 16)
     assert not (tmp_path / "work" / "bin.building").exists()
 
 

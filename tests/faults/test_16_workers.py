@@ -7,9 +7,10 @@ import pytest
 from tests.data_bin.corpora import folder_bytes, prefixes, run_preprocess, write_corpus
 from tree_fairseq.trees import text
 
+JOINED = ("--joined-dictionary", "--thresholdsrc", 2)
 
-@pytest.mark.parametrize("lines", [1, 2, 50])
-@pytest.mark.parametrize("flags", [(), ("--joined-dictionary", "--thresholdsrc", 2)], ids=["plain", "joined"])
+
+@pytest.mark.parametrize(("lines", "flags"), [(1, ()), (2, JOINED), (50, ()), (50, JOINED)])
 def test_bytes_do_not_depend_on_the_number_of_workers(tmp_path, monkeypatch, lines, flags):
     monkeypatch.setattr(text, "CHUNK_LINES", 4)
     corpus = write_corpus(tmp_path / "corpus", seed=lines, train=lines, valid=3)

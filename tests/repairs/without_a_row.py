@@ -13,8 +13,11 @@ import sys
 from pathlib import Path
 
 import fairseq  # noqa: F401  the plugin registers only where fairseq is
+import hypothesis  # noqa: F401  tests import it and the fixtures, so that forks need not
 import pytest
 
+import tests.end_to_end.fixtures
+import tests.end_to_end.shared  # noqa: F401
 import tree_fairseq
 from tree_fairseq.repairs import REPAIRS, Repair
 

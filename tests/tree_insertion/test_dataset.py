@@ -303,7 +303,7 @@ def distribution_of(state: PartialTree, kind: str, temperature: float) -> dict[i
     st.lists(st.tuples(symbol_trees(max_leaves=10), st.integers(0, 99)), min_size=1, max_size=4),
     st.sampled_from([("rank", 0.1), ("rank", 1.0), ("rank", 10.0), ("optimal", 0.1)]),
 )
-@settings(max_examples=30)
+@settings(max_examples=12)
 def test_every_slot_has_its_distribution(drawn, distribution):
     kind, temperature = distribution
     oracle = "exact" if kind == "optimal" else "centrality"
