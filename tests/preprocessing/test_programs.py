@@ -8,8 +8,11 @@ from tests.end_to_end.commands import run
 from tests.scoring.runs import write_lines
 from tests.source_code.programs import lines_of
 from tree_fairseq.data_bin.manifest import Manifest
+from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary
 from tree_fairseq.data_bin.token_files import load_dictionary, token_words
 from tree_fairseq.errors import InputError, NotationError
+from tree_fairseq.nn.copying import SharedTexts
+from tree_fairseq.parsing.pieces import load_subword_model
 from tree_fairseq.source_code.field_types import FieldTypes
 
 QUERIES = [
@@ -84,6 +87,29 @@ def test_pairs_that_do_not_parse_are_left_out_and_test_pairs_are_kept_as_wrong(t
     assert stored(tmp_path / "bin", "test") == ["<unk>", QUERIES[1]]
     assert "train: 1 pairs with a line that does not parse are left out" in log
     assert "test: 1 pairs with a line that does not parse stay" in log
+
+
+def test_words_of_text_and_names_of_programs_have_the_same_pieces(tmp_path):
+    """So a name that is one word of the source can be copied piece by piece, also one that training does not have."""
+    names = ["getUserName", "userIds_2", "nameOfId", "getIds"]
+    write_lines(tmp_path / "train.en", [f"show {name}, please" for name in names] * 2 + ["what is a?"] * 5)
+    write_lines(tmp_path / "train.sql", [f"SELECT {name}" for name in names] * 2 + ["SELECT a"] * 5)
+    write_lines(tmp_path / "test.en", ["show nameOfUser_2, please", "what is a?"])
+    write_lines(tmp_path / "test.sql", ["SELECT nameOfUser_2", "SELECT a"])
+    preprocess(tmp_path, tmp_path / "bin", "--learn-subwords", 8)
+    source, target = (load_dictionary(tmp_path / "bin", lang) for lang in ("en", "sql"))
+    record = Manifest.load(tmp_path / "bin").symbols["sql"]
+    notation = record.notation_in(tmp_path / "bin")
+    texts = SharedTexts.of(source, SymbolDictionary(target, record.encoding, notation))
+    for split in ("train", "test"):
+        words = list(token_words(tmp_path / "bin" / f"{split}.en-sql.en", source))
+        symbols = token_words(tmp_path / "bin" / f"{split}.en-sql.sql", target)
+        for line, tokens, tree in zip((tmp_path / f"{split}.en").read_text().splitlines(), words, symbols):
+            assert " ".join(tokens).replace("@@ ", "") == line
+            assert load_subword_model(str(tmp_path / "bin" / "subwords.en.codes")).split_line(line) == " ".join(tokens)
+            leaves = {target.index(symbol) for symbol in tree if notation.leaf_text(record.encoding.split(symbol)[0])}
+            pointed = set(texts.symbols[texts.of_source[[source.index(token) for token in tokens]]].flatten().tolist())
+            assert leaves and leaves <= pointed
 
 
 def test_programs_on_both_sides(tmp_path):

@@ -13,7 +13,7 @@ from tree_fairseq.errors import CorruptFileError
 from tree_fairseq.source_code.productions import MOST_CHILDREN
 from tree_fairseq.source_code.python import Python
 from tree_fairseq.source_code.registry import language_named, notation_of
-from tree_fairseq.source_code.spelling import FREQUENT_LEAF, Spelling
+from tree_fairseq.source_code.spelling import FREQUENT_LEAF, Spelling, learn_spellings
 
 TRAINING = ["self.readFileName(x)", "self.readFileName(x, y)", "self.writeFileName(y)", "getBlock(x) + 12"] * 3 + [
     "readAll()"
@@ -23,7 +23,7 @@ TRAINING = ["self.readFileName(x)", "self.readFileName(x, y)", "self.writeFileNa
 @pytest.fixture(scope="module")
 def spelling() -> Spelling:
     counts = Counter(node.label for line in TRAINING for node in Python().read(line).preorder())
-    return Spelling.learn(counts, 20)
+    return learn_spellings({"python": counts}, 20)["python"]
 
 
 @settings(max_examples=100, deadline=None)

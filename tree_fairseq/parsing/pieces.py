@@ -13,6 +13,7 @@ from pathlib import Path
 from tree_fairseq.errors import InputError, ParserUnavailableError
 from tree_fairseq.parsing.batches import Failure, covers, decode_text
 from tree_fairseq.parsing.parsers import ParserOptions, flat_tree
+from tree_fairseq.source_code.spelling import Spelling
 from tree_fairseq.support.files import atomic_file, file_sha256, require_plain_file
 from tree_fairseq.trees.bracket import escape, write_forest
 from tree_fairseq.trees.subwords import SUBWORD_SUFFIX, align_pieces, join_bpe, join_sentencepiece, split_words
@@ -86,13 +87,24 @@ class SentencePieceModel(SubwordModel):
         return mapping["pieces"], mapping["offsets"]
 
 
+class NameModel(SubwordModel):
+    """How names of programs are spelled, in the file ``path``: text is cut into the same pieces, with BPE's marks."""
+
+    def __init__(self, path: str):
+        self._spelling = Spelling.load(path)
+
+    def split(self, words: list[str]) -> list[list[str]]:
+        cut = map(self._spelling.cut_text, words)
+        return [[*(piece + BPE_JOINER for piece in pieces[:-1]), *pieces[-1:]] for pieces in cut]
+
+
 def kind_of_model(path: str) -> str:
     """Returns ``sentencepiece`` for the name ``*.model`` of a subword model, otherwise ``bpe``."""
     return "sentencepiece" if path.endswith(".model") else "bpe"
 
 
 def load_subword_model(path: str | None) -> SubwordModel | None:
-    """Loads the model in a file, SentencePiece's or subword-nmt's codes, as its name says."""
+    """Loads the model in a file: SentencePiece's, as its name says, subword-nmt's codes, or a spelling of names."""
     if path is None:
         return None
     require_plain_file(path)
@@ -100,7 +112,8 @@ def load_subword_model(path: str | None) -> SubwordModel | None:
         (SentencePieceModel, "sentencepiece") if kind_of_model(path) == "sentencepiece" else (BpeModel, "subword-nmt")
     )
     try:
-        return kind(path)
+        with open(path, "rb") as file:
+            return NameModel(path) if file.read(1) == b"{" else kind(path)
     except ImportError as error:
         raise ParserUnavailableError(f"{path} needs {library}: pip install 'tree-fairseq[subwords]'") from error
     # SentencePiece reports a bad file as RuntimeError or OSError, subword-nmt leaves through sys.exit.

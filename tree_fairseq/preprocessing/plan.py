@@ -73,7 +73,7 @@ SYMBOL_FLAGS: Flags = {
         "type": int,
         "default": 1000,
         "metavar": "N",
-        "help": f"programs: rare names are spelled by byte pairs with so many merges {_SHOWN}",
+        "help": f"programs: so many merges of byte pairs spell rare names, unless --learn-subwords is given {_SHOWN}",
     },
     "--all-arities": {
         "action": "store_true",

@@ -12,12 +12,13 @@ from functools import partial
 from pathlib import Path
 
 from tree_fairseq.data_bin.staging import Work
+from tree_fairseq.data_bin.text_record import BPE
 from tree_fairseq.errors import InputError, NotationError
 from tree_fairseq.preprocessing.plan import Inputs, PreprocessPlan, SymbolSide
 from tree_fairseq.source_code.field_types import probe
 from tree_fairseq.source_code.language import Language
 from tree_fairseq.source_code.productions import MOST_CHILDREN, QUOTE, split_leaf
-from tree_fairseq.source_code.spelling import CHARACTERS, Spelling
+from tree_fairseq.source_code.spelling import CHARACTERS, Spelling, learn_spellings, words_of
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.symbols import SymbolEncoding
 from tree_fairseq.trees.text import Chunk, TextInput, chunk_lines, inspect_text, read_lines, tokens
@@ -42,17 +43,16 @@ def prepare_programs(plan: PreprocessPlan, inputs: Inputs, work: Work) -> tuple[
     if not sides:
         return plan, inputs
     faults: dict[str, Faults] = {}
-    spellings: dict[str, Path] = {}
+    labels = {side.lang: Counter[str]() for side in sides}
     for side in sides:
-        counts: Counter[str] = Counter()
         for split in plan.splits:
             found, wrong = _read(inputs[split.name, side.lang], side.notation, work)
             faults.setdefault(split.name, {}).update(wrong)
             if wrong:
                 _report(inputs[split.name, side.lang].path, wrong, plan.args.on_parse_error == SKIP)
             if split.name == "train":
-                counts += found
-        spellings[side.lang] = _spelling(plan, side, counts, work)
+                labels[side.lang] = found
+    spellings = _spellings(plan, inputs, labels, work)
     skips = plan.args.on_parse_error == SKIP
     changed = tuple(
         dataclasses.replace(side, spelling=spellings[side.lang], skips=skips) if side.lang in spellings else side
@@ -109,22 +109,42 @@ def _without(inputs: Inputs, faults: dict[str, Faults], work: Work) -> Inputs:
     return kept
 
 
-def _spelling(plan: PreprocessPlan, side: SymbolSide, counts: Counter[str], work: Work) -> Path:
-    """The file of the spelling of a side: the one beside a given dictionary, or a new one."""
-    name = spelling_name(side.lang)
+def _spellings(plan: PreprocessPlan, inputs: Inputs, labels: dict[str, Counter[str]], work: Work) -> dict[str, Path]:
+    """The files of the spellings of all sides of programs: those beside given dictionaries, or new ones.
+
+    Text whose subwords are to be learned is cut into the same pieces.
+    """
+    requests = plan.text.requests.values()
+    texts = [each for each in requests if each.must_learn and each.kind == BPE and ("train", each.lang) in inputs]
+    words: Counter[str] = Counter()
+    for request in texts:
+        for line in read_lines(inputs["train", request.lang].path):
+            words.update(words_of(line))
+    found = {side.lang: path for side in plan.symbol_sides if side.lang in labels and (path := _given(plan, side))}
+    new = {lang: counts for lang, counts in labels.items() if lang not in found}
+    merges = plan.args.learn_subwords if texts else plan.args.leaf_merges
+    for lang, spelling in learn_spellings(new, merges, words).items():
+        found[lang] = work.staging.folder("programs") / spelling_name(lang)
+        spelling.save(found[lang])
+    for request in texts:
+        programs = [(Spelling.load(found[lang]), labels[lang]) for lang in found]
+        Spelling.of_text(programs, words).save(plan.text.learned_model(request, work))
+    return found
+
+
+def _given(plan: PreprocessPlan, side: SymbolSide) -> Path | None:
+    """The spelling beside a given dictionary of a side."""
     args = plan.args
     given = args.srcdict if side.side == "source" else args.tgtdict
     if args.joined_dictionary:
         given = args.srcdict or args.tgtdict
-    if given:
-        beside = Path(given).parent / name
-        if not beside.exists():
-            hint = "Give the dictionary within the folder that it was made for."
-            raise InputError(f"{given} has no {name} beside it, which says how names are spelled", hint=hint)
-        return beside
-    path = work.staging.folder("programs") / name
-    Spelling.learn(counts, args.leaf_merges).save(path)
-    return path
+    if not given:
+        return None
+    beside = Path(given).parent / spelling_name(side.lang)
+    if not beside.exists():
+        hint = "Give the dictionary within the folder that it was made for."
+        raise InputError(f"{given} has no {beside.name} beside it, which says how names are spelled", hint=hint)
+    return beside
 
 
 def spelling_name(lang: str) -> str:
@@ -133,11 +153,12 @@ def spelling_name(lang: str) -> str:
 
 
 def spare_symbols(symbols: Iterable[str], spelling: Path, encoding: SymbolEncoding) -> set[str]:
-    """The symbols of a dictionary that training lacks: spelled leaves of any length, and all characters of ASCII."""
+    """The symbols of a dictionary that training may lack: spelled leaves of any length, pieces, characters of ASCII."""
+    model = Spelling.load(spelling)
     heads = {split_leaf(encoding.split(symbol)[0])[0] for symbol in symbols if f" {QUOTE}" in encoding.split(symbol)[0]}
-    heads |= {split_leaf(label)[0] for label in Spelling.load(spelling).productions if split_leaf(label)[1] is not None}
+    heads |= {split_leaf(label)[0] for label in model.productions if split_leaf(label)[1] is not None}
     leaves = itertools.product((f"{head} {QUOTE}" for head in heads if head), range(1, MOST_CHILDREN + 1))
-    pieces = ((QUOTE + character, 0) for character in CHARACTERS)
+    pieces = ((QUOTE + character, 0) for character in {*CHARACTERS, *model.known})
     return {encoding.join(label, arity) for label, arity in itertools.chain(leaves, pieces)}
 
 

@@ -233,9 +233,9 @@ def write_folder(
     """
     manifest, output = work.manifest, work.output
     _forget_rewritten(plan, manifest)
-    inputs = plan.text.prepare(inputs, work)
     if plan.symbol_sides:
         plan, inputs = prepare_programs(plan, inputs, work)
+    inputs = plan.text.prepare(inputs, work)
     trees, labels = {}, {}
     for side in plan.tree_sides:
         texts = {split.name: inputs[split.name, side.lang] for split in plan.splits}

@@ -54,7 +54,8 @@ TEXT_FLAGS: Flags = {
         "type": int,
         "metavar": "N",
         "help": "learn a subword model from the training text, and use it like a given one: N merges with --bpe "
-        "subword_nmt, which is the default, or a vocabulary of N pieces with --bpe sentencepiece",
+        "subword_nmt, which is the default, or a vocabulary of N pieces with --bpe sentencepiece. Text beside programs "
+        "and the names in them are cut by the same N merges",
     },
     "--apply-tokenizer": {
         "action": "store_true",
@@ -224,6 +225,10 @@ class TextPlan:
         suffix = SUFFIXES[request.kind]
         return f"subwords.{suffix}" if len(same) > 1 else f"subwords.{request.lang}.{suffix}"
 
+    def learned_model(self, request: SideRequest, work: Work) -> Path:
+        """The file of a model that is learned; what is there already is not learned again."""
+        return work.staging.folder(_FOLDER) / self._name(request)
+
     def _model_key(self, request: SideRequest) -> Any:
         if request.must_learn:
             return request.kind
@@ -284,7 +289,7 @@ class TextPlan:
         """The file of a request's model, which is learned first if the request asks for that."""
         if not request.must_learn:
             return None if request.file is None else Path(request.file)
-        path = work.staging.folder(_FOLDER) / self._name(request)
+        path = self.learned_model(request, work)
         if not path.exists():
             key = self._model_key(request)
             languages = [lang for lang, other in self.requests.items() if self._model_key(other) == key]
@@ -323,7 +328,7 @@ class TextPlan:
         for request in self.requests.values():
             if request.kind is not None:
                 name = self._name(request)
-                models[name] = work.staging.folder(_FOLDER) / name if request.must_learn else Path(request.file)
+                models[name] = self.learned_model(request, work) if request.must_learn else Path(request.file)
         for name, path in models.items():
             shutil.copyfile(path, work.output / name)
         work.manifest.enter_files(work.output / name for name in models)

@@ -54,23 +54,26 @@ class Spelling:
         self._vocabulary = {*self.known, *(f"{piece}@@" for piece in self.known)} or None
 
     @classmethod
-    def learn(cls, counts: Mapping[str, int], merges: int) -> Spelling:
-        """Learns so many merges, and what stays whole, from the labels of training trees and their counts."""
-        texts: Counter[str] = Counter()
-        productions: Counter[str] = Counter()
-        whole = set()
-        for label, count in counts.items():
-            head, text = split_leaf(label)
-            productions[head if text is None else leaf_label(head, "")] += count
-            if text and count >= FREQUENT_LEAF:
-                whole.add(label)
-            for word in _CUTS.findall(text or ""):
-                if _LETTERS.fullmatch(word):
-                    texts[word] += count
-        frequent = [label for label, count in productions.items() if count >= FREQUENT_PRODUCTION]
-        model = cls(_learned_merges(texts, merges), whole, frequent, ())
-        spelled = [split_leaf(label)[1] or "" for label in counts if label not in whole]
-        return cls(model.merges, whole, frequent, {piece for text in spelled for piece in model._cut(text)})
+    def of_text(cls, programs: Sequence[tuple[Spelling, Iterable[str]]], words: Mapping[str, int]) -> Spelling:
+        """How words of a text are cut, so that names can be copied from them leaf by leaf or piece by piece.
+
+        What is whole in programs, and frequent words that programs do not spell, stay whole.
+
+        Args:
+            programs: the spellings of the programs beside the text, and all labels of training
+            words: how often training has each word, as :func:`words_of` finds them
+        """
+        whole, spelled = set[str](), set[str]()
+        for spelling, labels in programs:
+            for label in labels:
+                (whole if label in spelling.whole else spelled).add(split_leaf(label)[1] or "")
+        whole |= {word for word, count in words.items() if count >= FREQUENT_LEAF} - spelled
+        return cls(programs[0][0].merges, whole, (), set().union(*(spelling.known for spelling, _ in programs)))
+
+    def cut_text(self, text: str) -> list[str]:
+        """The pieces of a text without blanks, as :meth:`of_text` says."""
+        parts = ([word] if word in self.whole else self.pieces(word) for word in words_of(text))
+        return list(itertools.chain.from_iterable(parts))
 
     def pieces(self, text: str) -> list[str]:
         """The pieces of a text, which joined together are the text."""
@@ -105,8 +108,7 @@ class Spelling:
     def _in_parts(self, label: str, children: Sequence[Tree]) -> Tree:
         """The node, or several nodes if its production is not known."""
         head, text = split_leaf(label)
-        name = head if text is None else leaf_label(head, "")
-        if name not in self.productions:
+        if _production(label) not in self.productions:
             above, is_chain, below = label.partition(CHAIN)
             if is_chain and len(above) < len(head):
                 return self._in_parts(above, [self._in_parts(below, children)])
@@ -161,6 +163,51 @@ class SpelledNotation(Notation):
 
     def _pieces(self, node: Tree, place: Any) -> list[Piece]:
         raise NotImplementedError  # programs are written as a whole
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text: letters, digits and underscores; every other mark alone."""
+    return re.findall(r"\w+|[^\w\s]", text)
+
+
+def learn_spellings(
+    programs: Mapping[str, Mapping[str, int]], merges: int, words: Mapping[str, int] | None = None
+) -> dict[str, Spelling]:
+    """Learns so many merges from the names of all programs and from words of text, so all of them have the same pieces.
+
+    Args:
+        programs: how often each label occurs in the training trees of a language
+        words: how often each word occurs in the text beside them
+    """
+    names, spelled = Counter(words), set(words or ())
+    whole: dict[str, set[str]] = {lang: set() for lang in programs}
+    productions: dict[str, Counter[str]] = {lang: Counter() for lang in programs}
+    for lang, counts in programs.items():
+        for label, count in counts.items():
+            text = split_leaf(label)[1] or ""
+            names[text] += count
+            productions[lang][_production(label)] += count
+            if text and count >= FREQUENT_LEAF:
+                whole[lang].add(label)
+            else:
+                spelled.add(text)
+    letters: Counter[str] = Counter()
+    for text, count in names.items():
+        for word in filter(_LETTERS.fullmatch, _CUTS.findall(text)):
+            letters[word] += count
+    cut = Spelling(_learned_merges(letters, merges), (), (), ())
+    known = {piece for text in spelled for piece in cut._cut(text)}
+    frequent = {
+        lang: [each for each, count in found.items() if count >= FREQUENT_PRODUCTION]
+        for lang, found in productions.items()
+    }
+    return {lang: Spelling(cut.merges, whole[lang], frequent[lang], known) for lang in programs}
+
+
+def _production(label: str) -> str:
+    """The label without the text of a leaf."""
+    head, text = split_leaf(label)
+    return head if text is None else leaf_label(head, "")
 
 
 def _learned_merges(counts: Mapping[str, int], merges: int) -> str:
