@@ -56,6 +56,12 @@ def test_unknown_words_are_shown_as_the_model_reads_them(tree_system):
     assert record.systems[0].error is None
 
 
+@pytest.mark.parametrize("line", ["word " * 12_000, "(S " + "(NN word) " * 12_000 + ")", "( " * 12_000])
+def test_a_typed_line_beyond_the_positions_is_not_parsed(tree_system, line, monkeypatch):
+    monkeypatch.setattr(tree_system.task, "get_interactive_tokens_and_lengths", None)
+    assert "reads at most 1024" in tree_system.reader.read_line(line).error
+
+
 def test_a_sentence_beyond_the_positions_of_a_model_is_named(data_bin):
     flags = "--max-source-positions", 6
     system = System(untrained(data_bin, "translation", "treeformer_tiny", *flags), beam=1, max_len_b=3)

@@ -15,7 +15,7 @@ import pytest
 
 from tree_fairseq.errors import InputError
 from tree_fairseq.explorer.document import OutputRecord, SentenceRecord
-from tree_fairseq.explorer.server import LONGEST_REQUEST, ExplorerServer
+from tree_fairseq.explorer.server import LONGEST_REQUEST, MOST_WAITING, ExplorerServer
 
 JSON = {"Content-Type": "application/json"}
 
@@ -25,11 +25,16 @@ class Parrot:
 
     def __init__(self):
         self.at_once = self.most_at_once = 0
+        self.lines: list[str] = []
+        self.may_go_on = threading.Event()
+        self.may_go_on.set()
 
     def explain_line(self, line: str, number: int) -> SentenceRecord:
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
+        self.lines.append(line)
         time.sleep(0.01)
+        assert self.may_go_on.wait(20)
         self.at_once -= 1
         if line == "broken":
             raise RuntimeError("out of ideas")
@@ -57,6 +62,13 @@ def ask(server, method="POST", path="/explain", body: object = None, **headers: 
     content = answer.read().decode()
     connection.close()
     return answer.status, answer.headers, content
+
+
+def eventually(condition) -> None:
+    end = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 def problem(answer) -> tuple[int, str]:
@@ -124,7 +136,7 @@ def test_only_json_is_read(server, kind):
     ("body", "status", "message"),
     [
         (b"\xff", 400, '{"text"'),
-        ("[" * 50_000, 400, '{"text"'),
+        ("[" * 15_000, 400, '{"text"'),
         ('["x"]', 400, '{"text"'),
         ('{"text": 1}', 400, '{"text"'),
         ('{"text": "one\\ntwo"}', 400, "one sentence"),
@@ -156,6 +168,49 @@ def test_one_sentence_is_explained_at_a_time(server):
     assert [json.loads(content)["source"] for _, _, content in answers] == list("abcdef")
     assert server.tabs[0].most_at_once == 1
     assert sorted(json.loads(content)["id"] for _, _, content in answers) == [5, 6, 7, 8, 9, 10]
+
+
+def test_a_full_queue_is_refused_and_readers_who_left_get_nothing(server):
+    """The first sentence takes long; of those that wait, the readers of three leave."""
+    tab, waiting = server.tabs[0], []
+    tab.may_go_on.clear()
+    for number in range(MOST_WAITING):
+        connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=20)
+        connection.request("POST", "/explain", json.dumps({"text": f"{number}"}), JSON)
+        waiting.append(connection)
+    eventually(lambda: server._places._value == 0 and tab.at_once == 1)
+    status, message = problem(ask(server, body={"text": "one more"}, Content_Type="application/json"))
+    assert status == 503 and f"{MOST_WAITING} sentences are waiting" in message
+    assert ask(server, "GET", "/")[0] == 200
+    for connection in waiting[1:4]:
+        connection.close()
+    tab.may_go_on.set()
+    answered = {json.loads(waiting[place].getresponse().read())["source"] for place in (0, *range(4, MOST_WAITING))}
+    assert answered == set(tab.lines) and len(answered) == MOST_WAITING - 3
+    assert ask(server, body={"text": "again"}, Content_Type="application/json")[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Content-Length": ["9" * 5000]}, 413),
+        ({"Content-Length": ["13", "13"]}, 400),
+        ({"Content-Length": ["-1"]}, 411),
+        ({"Host": ["127.0.0.1:{port}", "evil.example"]}, 400),
+        ({"Origin": ["http://127.0.0.1:{port}", "http://evil.example"]}, 400),
+    ],
+)
+def test_headers_that_programs_read_differently_are_refused(server, headers, status):
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=20)
+    connection.putrequest("POST", "/explain", skip_host=True)
+    usual = {"Host": ["127.0.0.1:{port}"], "Content-Type": ["application/json"], "Content-Length": ["13"]}
+    for name, values in {**usual, **headers}.items():
+        for value in values:
+            connection.putheader(name, value.format(port=server.server_port))
+    connection.endheaders(b'{"text": "x"}')
+    answer = connection.getresponse()
+    assert answer.status == status and "error" in json.loads(answer.read())
+    connection.close()
 
 
 def test_a_port_that_is_taken_is_named(server):

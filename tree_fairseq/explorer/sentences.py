@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,9 +19,10 @@ from tree_fairseq.data_bin.manifest import MANIFEST_NAME, Manifest
 from tree_fairseq.data_bin.symbol_dictionary import TreeDictionary
 from tree_fairseq.data_bin.token_files import side_prefixes
 from tree_fairseq.data_bin.tree_store import StoredTree, TreeStore, load_label_dictionary
-from tree_fairseq.errors import DataFolderError, InputError, TreeFairseqError
+from tree_fairseq.errors import DataFolderError, InputError, TreeFairseqError, TreeFormatError
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.parsing.pieces import SplitWords, join_pieces
+from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.spans import TreeSpans, decode
 from tree_fairseq.trees.tree import Forest, forest_leaves
 
@@ -106,6 +108,10 @@ class SentenceReader:
         if not line:
             return Sentence(number, "", error="the line is blank")
         try:
+            typed = self._typed_tokens(line)
+            if self.longest is not None and len(typed) >= self.longest:
+                words = words_of(typed).words
+                return Sentence(number, line, typed, length=len(words), error=self._too_long(len(typed) + 1))
             read, lengths = self.task.get_interactive_tokens_and_lengths([line], self._encode)
             dataset = self.task.build_dataset_for_inference(read, lengths)
             item = dataset[0]
@@ -127,14 +133,24 @@ class SentenceReader:
         length = len(tokens) if self.reads_symbols else len(words_of(tokens).words)
         size = len(item["source"])
         if self.longest is not None and size > self.longest:
-            error = f"the sentence has {size} tokens, and the model reads at most {self.longest}"
-            return Sentence(number, source, tokens, forest(), length, error=error)
+            return Sentence(number, source, tokens, forest(), length, error=self._too_long(size))
         if not tokens:
             return Sentence(number, source, error="the line is blank")
         sample = dataset.collater([item])
         target = self._target(sample)
         sample = utils.apply_to_sample(lambda tensor: tensor.to(self.interface.device), sample)
         return Sentence(number, source, tokens, forest(), length, sample, target)
+
+    def _too_long(self, size: int) -> str:
+        return f"the sentence has {size} tokens, and the model reads at most {self.longest}"
+
+    def _typed_tokens(self, line: str) -> list[str]:
+        """Returns the tokens of a line, without EOS, before it is parsed; none if only the task can tell."""
+        if self.reads_symbols or self.classifies:
+            return []
+        with contextlib.suppress(TreeFormatError):
+            return forest_leaves(read_forest(line))
+        return self._encode(line).split()
 
     def _target(self, sample: dict) -> Optional[list[int]]:
         target = sample.get("target")

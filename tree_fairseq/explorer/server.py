@@ -3,6 +3,9 @@
 It answers ``GET /`` with the page and ``POST /explain`` with the record of one sentence, for the tab that the request
 names. It listens on 127.0.0.1, and refuses requests that name another host or come from the page of another site:
 neither another machine nor another page in the browser can use it.
+
+Work is limited before it begins: a request and the sentences that wait have a greatest number, and a sentence whose
+reader has left is not explained.
 """
 
 from __future__ import annotations
@@ -10,24 +13,32 @@ from __future__ import annotations
 import itertools
 import json
 import logging
+import select
+import socket
 import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, Callable
 
 from tree_fairseq.errors import InputError, TreeFairseqError
 from tree_fairseq.explorer.comparison import Comparison
+from tree_fairseq.explorer.document import SentenceRecord
 
 logger = logging.getLogger(__name__)
 
 ADDRESS = "127.0.0.1"
-LONGEST_REQUEST = 100_000
+LONGEST_REQUEST = 20_000
 """The most bytes that a request may have."""
+MOST_WAITING = 8
+"""The most sentences that are explained or wait for it."""
+
+_READ_ONCE = ("Host", "Origin", "Content-Length", "Content-Type")  # with two of them, programs differ on which counts
 
 
 class ExplorerServer(ThreadingHTTPServer):
-    """Serves a page, and explains one sentence at a time, whatever the number of requests.
+    """Serves a page, and explains one sentence at a time, in the order of the requests.
 
     Each tab of the page has a comparison. ``first`` is the id of the first sentence that is typed. Raises InputError if
     the port is taken; port 0 is any free one.
@@ -39,7 +50,9 @@ class ExplorerServer(ThreadingHTTPServer):
 
     def __init__(self, tabs: Sequence[Comparison], page: str, port: int, first: int = 0):
         self.tabs, self.page = tabs, page.encode()
-        self._numbers, self._one_at_a_time = itertools.count(first), threading.Lock()
+        self._numbers, self._places = itertools.count(first), threading.BoundedSemaphore(MOST_WAITING)
+        # One thread: torch keeps memory for each thread that computes.
+        self._explainer = ThreadPoolExecutor(1)
         try:
             super().__init__((ADDRESS, port), _Handler)
         except (OSError, OverflowError) as error:
@@ -51,10 +64,24 @@ class ExplorerServer(ThreadingHTTPServer):
         """The address of the page."""
         return f"http://{ADDRESS}:{self.server_port}/"
 
-    def explain(self, text: str, tab: int = 0) -> dict[str, Any]:
-        """Explains a sentence; raises InputError if no system has an output for it."""
-        with self._one_at_a_time:
-            record = self.tabs[tab].explain_line(text, next(self._numbers))
+    def explain(self, text: str, tab: int = 0, has_left: Callable[[], bool] = lambda: False) -> dict[str, Any]:
+        """Explains a sentence, unless its reader ``has_left`` when its turn comes.
+
+        Raises InputError if no system has an output for it, and ConnectionError if nobody waits for it.
+        """
+
+        def explained() -> SentenceRecord:
+            if has_left():
+                raise ConnectionAbortedError("nobody waits for this sentence")
+            return self.tabs[tab].explain_line(text, next(self._numbers))
+
+        if not self._places.acquire(blocking=False):
+            problem = f"{MOST_WAITING} sentences are waiting already; ask again when they are explained"
+            raise _Refused(HTTPStatus.SERVICE_UNAVAILABLE, problem)
+        try:
+            record = self._explainer.submit(explained).result()
+        finally:
+            self._places.release()
         if all(output.error for output in record.systems):
             raise InputError(record.systems[0].error or "")
         return record.to_dict()
@@ -67,6 +94,7 @@ class ExplorerServer(ThreadingHTTPServer):
             logger.info("the server has ended")
         finally:
             self.server_close()
+            self._explainer.shutdown(wait=False, cancel_futures=True)
 
 
 class _Refused(Exception):
@@ -81,7 +109,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: ExplorerServer
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "tree-fairseq", ""
-    timeout = 30  # seconds that a connection may be silent
+    timeout = 10  # seconds that a connection may be silent
 
     def do_GET(self) -> None:
         self._answer(self._page)
@@ -119,7 +147,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.headers.get_content_type() != "application/json":
             problem = "the content type of a request is application/json"
             raise _Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, problem)
-        record = self.server.explain(*self._request())
+        record = self.server.explain(*self._request(), self._has_left)
         return "application/json", json.dumps(record, ensure_ascii=False, allow_nan=False).encode()
 
     def _request(self) -> tuple[str, int]:
@@ -127,7 +155,7 @@ class _Handler(BaseHTTPRequestHandler):
         length = self.headers.get("Content-Length", "")
         if not length.isdecimal():
             raise _Refused(HTTPStatus.LENGTH_REQUIRED, "a request needs a Content-Length")
-        if int(length) > LONGEST_REQUEST:
+        if len(length) > 9 or int(length) > LONGEST_REQUEST:
             problem = f"a request has at most {LONGEST_REQUEST} bytes"
             raise _Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, problem)
         try:
@@ -142,8 +170,18 @@ class _Handler(BaseHTTPRequestHandler):
             raise _Refused(HTTPStatus.BAD_REQUEST, f"this page has only {len(self.server.tabs)} tabs")
         return text, tab
 
+    def _has_left(self) -> bool:
+        """Returns whether the connection is closed at the other end."""
+        try:
+            readable = select.select([self.connection], [], [], 0)[0]
+            return bool(readable) and not self.connection.recv(1, socket.MSG_PEEK)
+        except (OSError, ValueError):
+            return True
+
     def _check_host(self) -> None:
-        """Refuses requests for other hosts, and from pages of other sites."""
+        """Refuses requests for other hosts, from pages of other sites, and those that name a host or a site twice."""
+        if doubled := [name for name in _READ_ONCE if len(self.headers.get_all(name, ())) > 1]:
+            raise _Refused(HTTPStatus.BAD_REQUEST, f"a request has one {doubled[0]}")
         hosts = {f"{name}:{self.server.server_port}" for name in (ADDRESS, "localhost")}
         if self.headers.get("Host") not in hosts:
             raise _Refused(HTTPStatus.FORBIDDEN, f"this server is at {self.server.url}")
