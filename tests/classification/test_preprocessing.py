@@ -134,15 +134,6 @@ def test_classes_are_sorted_and_counted(row_data):
     assert (record.splits["test1"].lines, record.splits["test1"].tokens, record.splits["test1"].unlabelled) == (7, 7, 0)
 
 
-def test_windows_line_ends_change_nothing(rows, tmp_path):
-    plain, windows = tmp_path / "plain", tmp_path / "windows"
-    for folder, end in ((plain, "\n"), (windows, "\r\n")):
-        folder.mkdir()
-        (folder / "train.tsv").write_bytes("".join(line + end for line in read_lines(rows / "train.tsv")).encode())
-        from_rows(folder, folder / "bin", splits=("train",))
-    assert folder_bytes(plain / "bin") == folder_bytes(windows / "bin")
-
-
 def test_ready_made_parses_of_texts(tmp_path):
     """Labels of trees in the text column are not classes: they are read."""
     write_lines(tmp_path / "train.tsv", ["(S (NP a) (VP b))\t1", "(NP c)\t0"])
@@ -327,15 +318,6 @@ def test_killed_at_any_moment(tmp_path, make):
         run(corpus, destination, splits=tuple(splits))
 
     assert survives_every_kill(action, destination, resetting(destination), 8) > 8
-
-
-def test_damaged_classes_are_noticed(trees, tmp_path):
-    data = from_trees(trees, tmp_path / "bin", "--dataset-impl", "raw")
-    path = data / "valid.text-class.class"
-    lines = read_lines(path)
-    write_lines(path, [lines[1], lines[0], *lines[2:]])
-    [problem] = check_folder(data)
-    assert path.name in problem and "another content" in problem
 
 
 def test_trees_cannot_be_added_to_a_folder_for_classification(trees, tmp_path, caplog):

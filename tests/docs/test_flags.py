@@ -123,27 +123,3 @@ def problems_in(page: Path) -> list[str]:
 def test_every_flag_exists_and_takes_what_it_is_shown_with(page):
     found = problems_in(page)
     assert not found, "\n".join(found)
-
-
-def test_there_are_tables_of_flags():
-    shown = [flag for page in pages() for flag in flags_of(page.read_text(encoding="utf-8"))]
-    assert len(shown) > 40
-    assert {"--tree-subwords", "--treeformer-height", "--gold", "--eval-accuracy"} <= {flag.name for flag in shown}
-
-
-@pytest.mark.parametrize(
-    "row, problem",
-    [
-        ("`--tree-subwords`", "--tree-subwords needs a value"),
-        ("`--tree-subwords words`", "--tree-subwords does not take words"),
-        (r"`--tree-subwords bpe\|syllables`", "--tree-subwords does not take syllables"),
-        ("`--tree-parser stanza`, `two words`", None),
-        ("`--no-such-flag N`", "--no-such-flag does not exist"),
-        ("`--cpu-autocast N`", "--cpu-autocast does not take N"),
-        ("`--treeformer-height tall`", "--treeformer-height does not take tall"),
-        ("`--tree-batch-size 10`, `--cpu-autocast`", None),
-    ],
-)
-def test_wrong_flags_are_found(row, problem):
-    text = f"| flag | meaning |\n|---|---|\n| {row} | something |\n"
-    assert [found for flag in flags_of(text) for found in problems_of(flag)] == ([problem] if problem else [])

@@ -17,7 +17,7 @@ import logging
 import os
 import random
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import torch
@@ -114,66 +114,6 @@ def settings() -> dict:
     return found
 
 
-def outcome(action: Callable[[], object]) -> object:
-    """What a call returns, or the kind of error that it raises."""
-    try:
-        return plain(action())
-    except Exception as error:
-        # Errors that the plugin makes clearer are still what a caller catches.
-        return [kind.__name__ for kind in type(error).__mro__ if kind.__module__ == "builtins"][0]
-
-
-def functions(folder: Path) -> dict:
-    """The functions that the plugin replaces, in ordinary use."""
-    from fairseq import checkpoint_utils
-    from fairseq.data import Dictionary, data_utils, indexed_dataset
-    from fairseq.file_io import PathManager
-    from fairseq.logging import progress_bar
-    from fairseq.modules import SinusoidalPositionalEmbedding
-
-    dictionary = Dictionary()
-    for word in "a b c@@ d".split():
-        dictionary.add_symbol(word)
-    dictionary.save(str(folder / "dict.txt"))
-    ids = torch.tensor([4, 6, 7, 3, 2])
-    found = {
-        "dictionary": outcome(lambda: Dictionary.load(str(folder / "dict.txt")).symbols),
-        "no dictionary": outcome(lambda: Dictionary.load(str(folder / "none.txt"))),
-    }
-    for impl in ("mmap", "lazy", "cached"):
-        prefix = str(folder / impl)
-        builder = indexed_dataset.make_builder(f"{prefix}.bin", impl, vocab_size=len(dictionary))
-        for _ in range(3):
-            builder.add_item(ids.int())
-        builder.finalize(f"{prefix}.idx")
-        dataset = data_utils.load_indexed_dataset(prefix, dictionary, impl)
-        if impl == "cached":
-            dataset.prefetch(range(3))
-        found[impl] = [
-            len(dataset),
-            dataset[1].tolist(),
-            plain(dataset.sizes.tolist()),
-            Path(f"{prefix}.bin").stat().st_size,
-        ]
-        found[f"no {impl}"] = outcome(
-            lambda impl=impl: data_utils.load_indexed_dataset(str(folder / "none"), dictionary, impl)
-        )
-    bar = progress_bar.progress_bar([1, 2], log_format="simple", log_interval=1)
-    found["progress bar"] = [type(bar).__name__, list(bar)]
-    found["positions"] = SinusoidalPositionalEmbedding(8, 1, 10)(torch.tensor([[1, 4, 5]])).tolist()
-    checkpoint_utils.torch_persistent_save(
-        {"model": {}, "args": None, "optimizer_history": [{"optimizer_name": "x"}]}, str(folder / "a.pt")
-    )
-    found["copy"] = [
-        outcome(lambda: PathManager.copy(str(folder / "a.pt"), str(folder / "b.pt"), overwrite=True)) is not None,
-        (folder / "a.pt").read_bytes() == (folder / "b.pt").read_bytes(),
-    ]
-    found["no checkpoint"] = outcome(lambda: checkpoint_utils.load_checkpoint_to_cpu(str(folder / "none.pt")))
-    found["no model"] = outcome(lambda: checkpoint_utils.load_model_ensemble([str(folder / "none.pt")]))
-    found["logging"] = [logging.getLogger("fairseq").level, logging.getLogger().level]
-    return found
-
-
 @contextlib.contextmanager
 def _logged() -> Iterator[io.StringIO]:
     stream = io.StringIO()
@@ -262,7 +202,7 @@ def main() -> None:
 
         tree_fairseq.register()
     parts = {"registries": registries(), "arguments": arguments(), "settings": settings()}
-    parts.update(functions=functions(folder), journey=journey(folder))
+    parts["journey"] = journey(folder)
     output.write_text(json.dumps(parts, default=repr), encoding="utf-8")
 
 

@@ -9,7 +9,7 @@ import zipfile
 
 import pytest
 
-from preprocess.fetch import SOURCES, Archive, FetchError, download, extract, fetch, main, unzip
+from preprocess.fetch import SOURCES, Archive, FetchError, download, extract, fetch, unzip
 
 
 def make_tar(path, members):
@@ -89,16 +89,3 @@ def test_zip_members_outside_the_folder_are_refused(tmp_path):
     (tmp_path / "torn.zip").write_bytes(b"PK torn")
     with pytest.raises(FetchError, match=r"torn\.zip: not a readable zip archive"):
         unzip(tmp_path / "torn.zip", tmp_path / "folder")
-
-
-def test_names_of_one_set_differ():
-    for archives in SOURCES.values():
-        names = [archive.file_name for archive in archives]
-        assert len(set(names)) == len(names)
-
-
-def test_list(capsys):
-    assert main(["--list"]) == 0
-    output = capsys.readouterr().out
-    assert "wmt14_en_de\thttps://www.statmt.org/wmt14/training-parallel-nc-v9.tgz\tsha256:cb89" in output
-    assert "iwslt14_de_en" in output and "no checksum published" in output

@@ -71,11 +71,6 @@ def test_compounds_and_lexicon_stand_beside_the_splits(compounds, tmp_path):
     assert lines(tmp_path / "few" / "lexicon") == lines(words / "lexicon")
 
 
-def test_a_plain_folder_is_taken_too(compounds, tmp_path):
-    (compounds / "eval" / "lexicon").rename(compounds / "data" / "lexicon")
-    assert prepare("cognition", compounds / "data", tmp_path / "words") == 0
-
-
 @pytest.mark.parametrize("missing", ["eval/lexicon", "data/cg-test/cg-test.compound", "data/train.zh"])
 def test_what_a_clone_would_have_is_named(compounds, tmp_path, capsys, missing):
     (compounds / missing).unlink()

@@ -8,7 +8,7 @@ from preprocess import semantic_parsing, toy_corpus
 from preprocess.corpora import CorpusError
 from preprocess.logical_forms import Example
 from preprocess.logical_places import SLOT, Places, bound_variable, number_variables, positions
-from preprocess.recombination import JOINED, JOINT, Pair, entities, names_word, permute, phrase, recombine
+from preprocess.recombination import JOINED, JOINT, names_word, permute, phrase, recombine
 from preprocess.semantic_parsing import main
 from tests.preprocess.files import DATA, lines
 from tree_fairseq.trees.notations import notation_named
@@ -163,15 +163,6 @@ def test_recombined_pairs_of_the_published_sets(name):
     assert found == made(list(train), 600, *kinds)
 
 
-def test_constants_of_recombined_pairs_are_in_their_sources():
-    if not (DATA / "atis").is_dir():
-        pytest.skip("the data set is not in ../shared/data/atis")
-    train = semantic_parsing.load_utterances(DATA / "atis", "bracket", 400)["train"]
-    for pair in made(train, 200, "entities"):
-        own = Pair(tuple(pair.source.split()), READER.read(pair.target))
-        assert entities(own)
-
-
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory):
     folder = tmp_path_factory.mktemp("toy")
@@ -204,9 +195,3 @@ def test_prolog_is_recombined_too(toy, tmp_path):
     assert main([*flags, "--recombine-by", "concat2"]) == 0
     reader = notation_named("prolog")
     assert [reader.read(line).label for line in lines(tmp_path / "train.lf")[-20:]] == [JOINED] * 20
-
-
-def test_unknown_strategies_are_refused(toy, tmp_path, capsys):
-    with pytest.raises(SystemExit):
-        main(["geo", "--data", str(toy / "geo"), "--output", str(tmp_path), "--recombine-by", "entities,all"])
-    assert "no way to recombine: 'all'" in capsys.readouterr().err

@@ -5,14 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from examples.iwslt14_en_de.attention_share import (
-    LayerShare,
-    attention_share,
-    cross_attentions,
-    position_kinds,
-    table,
-    watched,
-)
+from examples.iwslt14_en_de.attention_share import attention_share, cross_attentions, table, watched
 from tests.nn.tiny import EOS, PAD, build, net_input, pairs, stack, stock_flags, tiny_task
 from tree_fairseq.errors import ScoringError
 
@@ -73,26 +66,6 @@ def test_shares_equal_loops_over_positions(left_pad):
     assert shares["node_share"] == pytest.approx(nodes / (nodes + shares["words"]))
     assert shares["mean"]["node_mass"] == pytest.approx(sum(node for node, *_ in expected) / 2, rel=1e-5)
     assert "nodes among words and nodes" in table(shares)
-
-
-def test_shares_of_given_weights():
-    share = LayerShare()
-    kinds = torch.tensor([[0, 1, 2, 2]])
-    weights = torch.tensor(
-        [[[[0.1, 0.2, 0.3, 0.4], [0.7, 0.1, 0.1, 0.1], [0.0, 0.0, 0.0, 1.0]]]]
-    )  # the last is padding
-    share.add(weights, kinds, torch.tensor([[True, True, False]]))
-    summary = share.summary()
-    assert summary["node_mass"] == pytest.approx((0.7 + 0.2) / 2)
-    assert summary["end_mass"] == pytest.approx((0.2 + 0.1) / 2)
-    assert summary["node_argmax"] == summary["node_argmax_of_tree"] == 0.5
-
-
-def test_kinds_of_positions_with_padding_on_either_side():
-    left = position_kinds(torch.tensor([[PAD, 5, EOS], [6, 7, EOS]]), 4, EOS)
-    right = position_kinds(torch.tensor([[5, EOS, PAD], [6, 7, EOS]]), 4, EOS)
-    assert left.tolist() == [[0, 0, 1, 2], [0, 0, 1, 2]]
-    assert right.tolist() == [[0, 1, 0, 2], [0, 0, 1, 2]]
 
 
 def test_watching_does_not_change_the_model():

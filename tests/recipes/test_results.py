@@ -126,15 +126,6 @@ def test_pictures_show_means_over_the_seeds():
     assert [label.get_text() for label in axes.get_yticklabels()] == ["A task", "a over b"]
 
 
-@pytest.mark.parametrize("kind", results.KINDS)
-def test_names_in_a_picture_of_differences_fit(kind):
-    figure = results.draw_differences(results.results_of_kind(kind))
-    figure.draw_without_rendering()
-    [axes] = figure.axes
-    boxes = [label.get_window_extent() for label in axes.get_yticklabels()]
-    assert all(upper.y0 >= lower.y1 for upper, lower in zip(boxes, boxes[1:])) and min(box.x0 for box in boxes) >= 0
-
-
 # A recipe whose commands take no time: outputs are right where the digits of OUTCOMES say so.
 RECIPE = f"""#!/usr/bin/env bash
 : "${{DATA:=}}" "${{SEED:=1}}" "${{OUTCOMES:=10}}"

@@ -82,13 +82,6 @@ def test_a_full_disk_is_named(tmp_path, monkeypatch, thousand_bytes, number):
     assert os.listdir(tmp_path) == []
 
 
-def test_other_system_errors_are_not_changed(tmp_path, monkeypatch):
-    monkeypatch.setattr(files.os, "fsync", full(errno.EIO))
-    with pytest.raises(OSError) as caught:
-        write_json(tmp_path / "x", 1)
-    assert caught.value.errno == errno.EIO and os.listdir(tmp_path) == []
-
-
 def test_json(tmp_path):
     write_json(tmp_path / "a", {"b": ["é"]})
     assert read_json(tmp_path / "a") == {"b": ["é"]}

@@ -90,10 +90,6 @@ def raise_stubborn(number: int) -> None:
     raise Stubborn(f"number {number}")
 
 
-def make_local(number: int):
-    return lambda: None
-
-
 def identical(task: bytes) -> bytes:
     return task
 
@@ -138,10 +134,6 @@ class TestForked:
             list(pool.map(raise_stubborn, range(3), "raised"))
         assert "in raise_stubborn" in str(raised.value.__cause__)
 
-    def test_results_that_cannot_be_pickled_are_errors(self):
-        with ProcessPool(2) as pool, pytest.raises(Exception, match="(?i)pickle"):
-            list(pool.map(make_local, range(2), "made functions"))
-
     def test_large_tasks_and_results_do_not_block_each_other(self):
         with ProcessPool(2) as pool:
             tasks = [bytes(1 << 22)] * 24
@@ -157,14 +149,6 @@ class TestForked:
             with pytest.raises(WorkerDiedError, match="ended with exit status 3"):
                 list(pool.map(leave, [3, 3], "left"))
         assert time.monotonic() - started < 10
-
-    def test_a_process_killed_between_two_uses_is_noticed(self):
-        with ProcessPool(2) as pool:
-            first = set(pool.map(process_of, range(8), "slept"))
-            os.kill(min(first), signal.SIGKILL)
-            await_end([min(first)])
-            with pytest.raises(WorkerDiedError, match="SIGKILL"):
-                list(pool.map(process_of, range(8), "slept"))
 
     def test_processes_end_when_their_command_is_killed(self, tmp_path):
         def command():
