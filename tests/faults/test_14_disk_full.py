@@ -13,7 +13,6 @@ import pytest
 from tests.data_bin.corpora import folder_bytes, in_child, prefixes, run_preprocess, write_corpus
 from tree_fairseq.commands import annotate
 from tree_fairseq.commands.check import check_folder
-from tree_fairseq.support import files
 
 
 def limit_file_size(size: int) -> None:
@@ -51,14 +50,6 @@ def test_in_a_worker_process(corpus, tmp_path):
     message = in_child(lambda: run_preprocess(*command, "--workers", 3), lambda: limit_file_size(2000))
     assert str(message).startswith("DiskFullError: "), message
     assert not (tmp_path / "bin").exists() and not list(tmp_path.rglob("*.pt*"))
-
-
-def test_known_before_the_trees_are_written(corpus, tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "free_bytes", lambda folder: 5000)
-    command = [*prefixes(corpus / "mixed", "train"), *BRACKETS, "--destdir", tmp_path / "bin"]
-    expected = r"DiskFullError: no room for the trees of train.en-de.en .*: \d{5,} bytes are needed, 5000 are free"
-    assert re.search(expected, in_child(lambda: run_preprocess(*command)))
-    assert not (tmp_path / "bin").exists()
 
 
 def test_when_a_file_is_synchronised(corpus, tmp_path, monkeypatch):

@@ -12,7 +12,7 @@ import pytest
 
 from tree_fairseq.errors import CorruptFileError, DiskFullError
 from tree_fairseq.support import files
-from tree_fairseq.support.files import atomic_file, is_part, read_json, reporting_full_disk, require_room, write_json
+from tree_fairseq.support.files import atomic_file, is_part, read_json, reporting_full_disk, write_json
 
 Usage = namedtuple("Usage", "total used free")
 
@@ -124,9 +124,3 @@ def test_the_report_does_not_change_other_errors(tmp_path):
         with pytest.raises(type(error)) as caught, reporting_full_disk(tmp_path, 1):
             raise error
         assert caught.value is error
-
-
-def test_free_space_is_checked_before_writing(tmp_path, thousand_bytes):
-    require_room(tmp_path, 1000, "the trees")
-    with pytest.raises(DiskFullError, match="the trees.*1001 bytes are needed, 1000 are free"):
-        require_room(tmp_path, 1001, "the trees")

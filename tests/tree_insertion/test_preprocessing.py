@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
@@ -15,8 +14,7 @@ from tree_fairseq.commands import export
 from tree_fairseq.commands.check import check_folder
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.token_files import load_dictionary, token_words
-from tree_fairseq.errors import DataFolderError, DiskFullError, InputError
-from tree_fairseq.support import files
+from tree_fairseq.errors import DataFolderError, InputError
 from tree_fairseq.tree_insertion.dictionary import words_of
 from tree_fairseq.tree_insertion.folder import InsertionRecord
 from tree_fairseq.tree_insertion.oracles import ExactOracle
@@ -162,17 +160,6 @@ def test_raw_text(corpus, folder, tmp_path):
     assert exported(data, "test", tmp_path / "test") == read_lines(corpus / "test.lf")
     name = "test.nl-lf.lf.insertion.bin"
     assert (data / name).read_bytes() == (folder / name).read_bytes()
-
-
-def test_a_disk_without_room_is_noticed_before_trajectories_are_drawn(corpus, folder, tmp_path, monkeypatch):
-    least = sum((folder / f"{split}.nl-lf.lf.insertion.bin").stat().st_size for split in SPLITS)
-    monkeypatch.setattr(files, "free_bytes", lambda folder: 1000)
-    with pytest.raises(
-        DiskFullError, match="no room for the trajectories of train.nl-lf.lf, .*1000 are free"
-    ) as raised:
-        preprocess(corpus, tmp_path / "bin")
-    assert 1000 < int(re.search(r"(\d+) bytes are needed, 1000", str(raised.value))[1]) <= least
-    assert not (tmp_path / "bin").exists()
 
 
 @pytest.mark.parametrize(

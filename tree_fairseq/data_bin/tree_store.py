@@ -27,7 +27,6 @@ from tree_fairseq.data_bin.index_files import (
     LINES_AT_A_TIME,
     checker_of,
     data_and_index,
-    index_bytes,
     index_header,
     line_blocks,
     map_values,
@@ -75,11 +74,6 @@ class TreeBlock(NamedTuple):
     leaf_counts: np.ndarray
     node_counts: np.ndarray
     rows: np.ndarray
-
-
-def store_bytes(lines: int, nodes: int) -> int:
-    """Returns the number of bytes that the two files of a store take together."""
-    return 4 * (lines + _ROW * nodes) + index_bytes(lines)
 
 
 class TreeStoreWriter:

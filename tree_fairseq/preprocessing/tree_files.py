@@ -40,13 +40,11 @@ from tree_fairseq.data_bin.tree_store import (
     load_label_dictionary,
     relabel,
     save_label_dictionary,
-    store_bytes,
 )
 from tree_fairseq.errors import InputError
 from tree_fairseq.parsing.corpus import parse_corpus, parser_labels
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import FLAT_LABEL, FLAT_TAG, ParserOptions, check_failures, registered_parser
-from tree_fairseq.support.files import require_room
 from tree_fairseq.support.processes import ProcessPool
 from tree_fairseq.support.progress import progress_bar
 from tree_fairseq.trees.spans import SpanBlock, read_span_block
@@ -227,9 +225,7 @@ def encode_split(
             block = trees.add(chunk)
             if file is not None:
                 file.write(chunk.text)
-            if writer is not None and store is not None:
-                needed = store_bytes(len(block.leaf_counts), len(block.rows))
-                require_room(store.parent, needed, f"the trees of {store.name.removesuffix('.tree')}")
+            if writer is not None:
                 writer.add(block)
 
         if registered_parser(options.name).expensive:

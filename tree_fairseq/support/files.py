@@ -142,13 +142,6 @@ def reporting_full_disk(folder: Path, needed: int) -> Iterator[None]:
         ) from error
 
 
-def require_room(folder: Path, needed: int, content: str) -> None:
-    """Raises DiskFullError, before anything is written, if a folder has less room than ``content`` needs in bytes."""
-    if (free := free_bytes(folder)) < needed:
-        message = f"no room for {content} in {folder}: {needed} bytes are needed, {free} are free. {_WAY_OUT}"
-        raise DiskFullError(message)
-
-
 def free_bytes(folder: Path) -> int:
     """Returns the bytes that are free where a folder is, or will be."""
     while not folder.exists():

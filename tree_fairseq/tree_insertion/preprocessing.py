@@ -29,7 +29,6 @@ from tree_fairseq.preprocessing.plan import (
     start_manifest,
 )
 from tree_fairseq.preprocessing.run import LOG, Preprocessing, building, register_preprocessing, write_folder
-from tree_fairseq.support.files import require_room
 from tree_fairseq.support.options import given_flags, refuse_flags
 from tree_fairseq.tree_insertion.dictionary import build_insertion_dictionary, require_labels
 from tree_fairseq.tree_insertion.folder import STORE_SUFFIX, TASK, InsertionRecord, InsertionSplitRecord
@@ -137,10 +136,6 @@ def _write_trajectories(targets: Mapping[str, EncodedText], record: InsertionRec
     prefixes = {split: output / token_prefix(split, *languages) for split in targets}
     stores = {split: Path(f"{prefix}.{STORE_SUFFIX}") for split, prefix in prefixes.items()}
     lines = {store: targets[split].lines for split, store in stores.items()}
-    # Of M nodes, parents take M numbers and a trajectory at least 4 M; lines take twelve bytes in the index.
-    nodes = {store: sum(tree.nodes for tree in set(trees)) for store, trees in lines.items()}
-    least = sum(4 * nodes[store] * (1 + 4 * record.trajectory_count) + 12 * len(lines[store]) for store in lines)
-    require_room(output, least, f"the trajectories of {', '.join(store.stem for store in lines)}")
     sampler = TrajectorySampler(tuple(record.oracles), record.trajectories)
     write_stores(lines, sampler, work.pool)
     dictionary = load_dictionary(output, record.lang)
