@@ -7,6 +7,9 @@ and says how to mend it. All other modules may import this one; it imports none 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+
+_SHOWN = 10  # faulty lines that a message names
 
 
 class TreeFairseqError(Exception):
@@ -50,6 +53,28 @@ class InputError(TreeFairseqError, ValueError):
         path = self.path if path is None else path
         line = self.line if line is None else line
         return type(self)(self.message, path, line, self.column, self.hint)
+
+
+class FaultyLinesError(InputError):
+    """Several lines cannot be read; the message has the first ten and the number, and ``errors`` one for each."""
+
+    errors: tuple[InputError, ...] = ()
+
+    @classmethod
+    def of(cls, errors: Sequence[InputError]) -> FaultyLinesError:
+        """Returns the error of these lines."""
+        more = [f"... and {len(errors) - _SHOWN} more lines"] if len(errors) > _SHOWN else []
+        shown = [str(error) for error in errors[:_SHOWN]]
+        error = cls("\n".join([f"{len(errors)} lines cannot be read:", *shown, *more]))
+        error.errors = tuple(errors)
+        return error
+
+    def __reduce__(self):
+        return *super().__reduce__(), {"errors": self.errors}
+
+    def at(self, path: str | os.PathLike | None = None, line: int | None = None) -> InputError:
+        """Returns itself: every line has its own place."""
+        return self
 
 
 class TreeFormatError(InputError):

@@ -70,9 +70,10 @@ def insertion() -> str:
 
 def accumulation() -> str:
     """The subtree mask of a sentence, and how much each leaf counts in the value of each node (w = 1)."""
-    from tree_fairseq.trees.spans import read_spans, reduce_spans
+    from tree_fairseq.trees.bracket import read_forest
+    from tree_fairseq.trees.spans import encode, reduce_spans
 
-    read = read_spans(SENTENCE)
+    read = encode(read_forest(SENTENCE))
     kept = reduce_spans(read.spans)
     words, spans = read.leaves, [(int(start), int(end)) for start, end, _ in read.spans[kept]]
     labels = [f"{read.labels[k]} {words[start]}…{words[end - 1]}" for k, (start, end) in zip(kept, spans)]
@@ -104,9 +105,10 @@ def distances() -> str:
     import torch
 
     from tree_fairseq.nn.distance_bias import leaf_distances
-    from tree_fairseq.trees.spans import read_spans, reduce_spans
+    from tree_fairseq.trees.bracket import read_forest
+    from tree_fairseq.trees.spans import encode, reduce_spans
 
-    read = read_spans(SENTENCE)
+    read = encode(read_forest(SENTENCE))
     words, spans = read.leaves, torch.from_numpy(read.spans[reduce_spans(read.spans)])
     column = torch.arange(len(words))
     covers = (spans[:, :1] <= column) & (column < spans[:, 1:2])

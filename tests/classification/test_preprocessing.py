@@ -214,7 +214,8 @@ def test_the_stanford_sentiment_treebank(tmp_path):
     """Its development set: 1,101 sentences with a class at each of 41,447 nodes, 21,274 of them words."""
     write_lines(tmp_path / "train.trees", read_lines(SST))
     data = from_trees(tmp_path, tmp_path / "bin", splits=("train",))
-    assert written_back(data, "train", tmp_path) == read_lines(SST)
+    # The treebank writes a slash with a backslash.
+    assert written_back(data, "train", tmp_path) == [line.replace("\\/", "/") for line in read_lines(SST)]
     record, trees = record_of(data).splits["train"], Manifest.load(data).split("text", "train")
     assert (record.lines, record.tokens, record.unlabelled) == (1101, 41447, 0)
     assert (trees.leaves, trees.nodes) == (21274, 41447)

@@ -17,7 +17,6 @@ CASES = [
     ("(S (NN dog) ())", errors.EmptyTreeError, 13, "holds no word"),
     ("(S (NN ) (VB barks))", errors.EmptyTreeError, 4, "(NN )"),
     ("(NN)", errors.EmptyTreeError, 1, "(NN )"),
-    ("((NN dog))", errors.UnlabelledTreeError, 1, "without a label"),
     ("(S ( (NN dog)))", errors.UnlabelledTreeError, 4, "(ROOT (S ...))"),
     ("(NP (DT the) dog)", errors.MixedChildrenError, 14, "'dog' beside a constituent"),
     ("(NP the (NN dog))", errors.MixedChildrenError, 9, "a constituent beside the word 'the'"),

@@ -6,7 +6,6 @@ import pytest
 
 from tree_fairseq.errors import DiscontinuousTreeError, TreeFormatError
 from tree_fairseq.trees.bracket import read_forest, write_forest
-from tree_fairseq.trees.spans import read_spans
 from tree_fairseq.trees.tree import forest_leaves
 
 LINES = [
@@ -16,19 +15,17 @@ LINES = [
 ]
 
 
-@pytest.mark.parametrize("read", [read_forest, read_spans])
 @pytest.mark.parametrize(("line", "column"), LINES)
-def test_discontinuous_lines_are_refused_by_name(read, line, column):
+def test_discontinuous_lines_are_refused_by_name(line, column):
     with pytest.raises(DiscontinuousTreeError, match="projective") as caught:
-        read(line, path="tiger.discbracket", line_number=12)
+        read_forest(line, path="tiger.discbracket", line_number=12)
     assert (caught.value.path, caught.value.line, caught.value.column) == ("tiger.discbracket", 12, column)
 
 
-@pytest.mark.parametrize("read", [read_forest, read_spans])
 @pytest.mark.parametrize("line", ["#BOS 1 0 1 0", "Frau\tNN\t--\tNK\t500", "(S (VP 0=is 2=rich) (NP 1=John))"])
-def test_other_formats_of_discontinuous_treebanks_are_refused_too(read, line):
+def test_other_formats_of_discontinuous_treebanks_are_refused_too(line):
     with pytest.raises(TreeFormatError) as caught:
-        read(line, path="negra.export", line_number=1)
+        read_forest(line, path="negra.export", line_number=1)
     assert str(caught.value).startswith("negra.export:1:")
 
 
@@ -43,5 +40,5 @@ def test_other_formats_of_discontinuous_treebanks_are_refused_too(read, line):
     ],
 )
 def test_words_with_equals_signs_are_words(line, leaves):
-    assert forest_leaves(read_forest(line)) == read_spans(line).leaves == leaves
+    assert forest_leaves(read_forest(line)) == leaves
     assert write_forest(read_forest(line)) == line

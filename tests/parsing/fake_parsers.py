@@ -13,7 +13,8 @@ import sys
 import time
 
 from tree_fairseq.errors import ParserUnavailableError
-from tree_fairseq.parsing.parsers import ParsedText, ParserOptions, register_parser
+from tree_fairseq.parsing.interface import ParsedText
+from tree_fairseq.parsing.parsers import ParserOptions, register_parser
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.tree import Tree
 

@@ -11,7 +11,8 @@ from tree_fairseq.commands.parse import main
 from tree_fairseq.commands.tree_formats import write_conllu
 from tree_fairseq.errors import ParserUnavailableError
 from tree_fairseq.parsing import parsers
-from tree_fairseq.parsing.parsers import DependencyWord, ParserOptions, build_parser
+from tree_fairseq.parsing.interface import DependencyWord
+from tree_fairseq.parsing.parsers import ParserOptions, build_parser
 
 WORDS = [
     DependencyWord("the", 2, "det", "the", "DET", "DT"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.parsing.fake_parsers import FaultyParser, ToyParser, noted
 from tests.parsing.test_pieces import bpe_codes  # noqa: F401 (a fixture)
-from tree_fairseq.errors import LeafMismatchError, LineBreakError, ParserError, TreeFormatError
+from tree_fairseq.errors import FaultyLinesError, LeafMismatchError, LineBreakError, ParserError, TreeFormatError
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.trees.bracket import write_forest
@@ -95,8 +96,12 @@ def test_words_are_split_by_a_subword_model(bpe_codes):
 
 
 def test_function_tags_are_stripped():
-    options = ParserOptions(name="brackets", strip_function_tags=True)
-    assert written(LineParser(options), "(S (NP-SBJ=2 (NN a)) (-NONE- x))") == ["(S (NP (NN a)) (-NONE- x))"]
+    options = ParserOptions(name="brackets", tag_separators="=", keep_empty=True)
+    assert written(LineParser(options), "(S (NP-SBJ=2 (NN a)) (-NONE- x))") == ["(S (NP-SBJ (NN a)) (-NONE- x))"]
+    (line,) = LineParser(ParserOptions(name="brackets", strip_function_tags=True)).parse_lines(["((S (N-X a) (ID x)))"])
+    assert (line.written, line.left_out) == ("(ROOT (S (N a) (ID x)))", {})
+    earlier = ParserOptions.from_json({"name": "brackets", "strip_function_tags": True})
+    assert earlier.tag_separators == "-=" and LineParser(earlier).identity()["lines"]["strip_function_tags"] is True
 
 
 @pytest.mark.parametrize("fault", ["RAISE", "NONE", "LEAVES", "DROP", "HUGE"])
@@ -169,3 +174,17 @@ def test_interactive_passes_encoded_text_only_to_parsers():
 def test_raw_text_needs_a_parser_that_tokenises():
     with pytest.raises(ParserError, match="--tree-tokenize parser: --tree-parser .* finds no tokens"):
         LineParser(ParserOptions(name="balanced", tokenize="stanza"))
+
+
+def test_all_faulty_lines_are_named_or_become_flat_or_empty():
+    lines = ["(S (NN a)", "(S (NN b))", "x", *["(NN"] * 10]
+    with pytest.raises(FaultyLinesError) as caught:
+        LineParser(ParserOptions(name="brackets")).parse_lines(lines, 3, "a.mrg")
+    assert str(caught.value).startswith("12 lines cannot be read:\na.mrg:3:1: 1 bracket is never closed")
+    assert "a.mrg:5:1: 'x' belongs" in str(caught.value) and str(caught.value).endswith("... and 2 more lines")
+    assert [error.line for error in pickle.loads(pickle.dumps(caught.value)).errors] == [3, *range(5, 16)]
+    skipping = LineParser(ParserOptions(name="brackets", on_parse_error="skip-pair")).parse_lines(lines[:3])
+    assert [line.written for line in skipping] == ["(FRAG (XX a))", "(S (NN b))", ""]
+    assert [line.failed for line in skipping] == [1, 0, 1]
+    # A number of failures that may happen says that they may.
+    assert ParserOptions(name="brackets", max_parse_failures=3).on_parse_error == "flat"

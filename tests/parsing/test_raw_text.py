@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from tests.parsing.fake_parsers import ToyTextParser
 from tests.parsing.test_pieces import bpe_codes, sentencepiece_model  # noqa: F401 (fixtures)
+from tree_fairseq.parsing.interface import ParsedText
 from tree_fairseq.parsing.line_parser import LineParser
-from tree_fairseq.parsing.parsers import ParsedText, ParserOptions
+from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.parsing.pieces import load_subword_model
 from tree_fairseq.trees.bracket import write_forest
 from tree_fairseq.trees.tree import forest_leaves

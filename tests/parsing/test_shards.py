@@ -162,7 +162,8 @@ def test_errors_and_reports_count_lines(tmp_path, small_blocks):
         make(text, tmp_path / "out", 3, 4, ParserOptions(name="brackets"))
     report = make(text, tmp_path / "out", 3, 4, ParserOptions(name="brackets", on_parse_error="flat"))
     before = count_lines_before(text, shards_of(text, tmp_path, 4)[3].starts()[:1])[0]
-    assert report.failures == [(51 - before, "its brackets do not match")] and before + report.lines == 60
+    assert report.failures == [(51 - before, "1 bracket is never closed, the first of them opened here")]
+    assert before + report.lines == 60
     assert json.loads((tmp_path / "out" / "3-of-4.json").read_text())["lines"] == report.lines
     text.write_bytes(text.read_bytes().replace(b"w40", b"w\xff0"))
     with pytest.raises(TextFormatError, match="text:41:9"):

@@ -76,8 +76,8 @@ def test_escapes_have_an_inverse(word):
         ("-LRB-", "\\-LRB-"),
         ("\\(", "\\\\-LRB-"),
         ("\\-RRB-", "\\\\\\-RRB-"),
-        ("1\\/2", "1\\/2"),
-        ("-LSB-", "-LSB-"),
+        ("1\\/2", "1\\\\/2"),
+        ("-LSB-", "\\-LSB-"),
         ("-LRB-RRB-", "\\-LRB\\-RRB-"),
     ],
 )
@@ -86,7 +86,16 @@ def test_written_form_of_brackets(word, written):
 
 
 @pytest.mark.parametrize(
-    ("text", "word"), [("-LRB", "-LRB"), ("\\\\-LRB", "\\\\-LRB"), ("\\-LRB", "-LRB"), ("-LRB--RRB-", "()")]
+    ("text", "word"),
+    [
+        ("-LRB", "-LRB"),
+        ("\\\\-LRB", "\\\\-LRB"),
+        ("\\-LRB", "-LRB"),
+        ("-LRB--RRB-", "()"),
+        ("-LSB-x-RCB-", "[x}"),
+        (r"1\/2\*", "1/2*"),
+        (r"\\/", r"\/"),
+    ],
 )
 def test_reading_of_unusual_escapes(text, word):
     assert unescape(text) == word

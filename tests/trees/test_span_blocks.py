@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 
 from tests import strategies
 from tree_fairseq.trees import spans
-from tree_fairseq.trees.bracket import write_forest
-from tree_fairseq.trees.spans import SpanBlock, read_span_block, read_spans
+from tree_fairseq.trees.bracket import read_forest, write_forest
+from tree_fairseq.trees.spans import SpanBlock, encode, read_span_block
 
 
 def check(lines: list[str]) -> SpanBlock:
     """Compares the plain lines with what the reader of one line makes of them."""
     block = read_span_block("".join(f"{line}\n" for line in lines).encode("utf-8"))
     assert len(block.is_plain) == len(lines)
-    plain = [read_spans(line) for line, is_plain in zip(lines, block.is_plain) if is_plain]
+    plain = [encode(read_forest(line)) for line, is_plain in zip(lines, block.is_plain) if is_plain]
     assert block.leaf_counts.tolist() == [len(forest.leaves) for forest in plain]
     assert block.node_counts.tolist() == [len(forest.labels) for forest in plain]
     rows = [forest.spans for forest in plain]

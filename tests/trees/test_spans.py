@@ -10,7 +10,7 @@ from tests.strategies import any_trees, forests, plain_trees, trees
 from tree_fairseq.errors import MixedChildrenError, OutsideTreeError
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.bracket import read_forest
-from tree_fairseq.trees.spans import decode, encode, read_spans, reduce_spans, reduced_depth, unary_chains
+from tree_fairseq.trees.spans import decode, encode, reduce_spans, reduced_depth, unary_chains
 from tree_fairseq.trees.tree import forest_leaves
 
 
@@ -112,4 +112,3 @@ def test_a_worked_example():
 @pytest.mark.parametrize("line", ["", " ", "\t  ", "\n", "\r\n"])
 def test_a_blank_line_is_an_empty_forest(line):
     assert read_forest(line) == ()
-    assert read_spans(line) == encode(())

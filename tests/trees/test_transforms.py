@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import nltk
-import pytest
 from hypothesis import given, settings
 
 from tests.strategies import any_trees, plain_trees, trees
 from tests.trees.inverses import debinarize
 from tree_fairseq.trees.bracket import read_tree, write_forest
-from tree_fairseq.trees.transforms import INTERMEDIATE, binarize, collapse_unary, strip_function_tags
-from tree_fairseq.trees.tree import Tree
+from tree_fairseq.trees.transforms import INTERMEDIATE, binarize, collapse_unary
 
 
 @given(plain_trees())
@@ -52,22 +50,3 @@ def test_binarization_by_example():
 def test_intermediate_labels_of_the_user_are_kept_apart():
     tree = read_tree("(@A (@A (@A a) (\\@A b) (C c)) (D d) (E e))")
     assert debinarize(binarize(tree)) == tree
-
-
-@pytest.mark.parametrize(
-    ("label", "stripped"),
-    [
-        ("NP-SBJ=2", "NP"),
-        ("NP=2", "NP"),
-        ("ADVP-TMP", "ADVP"),
-        ("NP", "NP"),
-        ("-NONE-", "-NONE-"),
-        ("-LRB-", "-LRB-"),
-        ("-", "-"),
-        ("=", "="),
-        ("PRP$", "PRP$"),
-        ("NR-SHORT", "NR"),
-    ],
-)
-def test_function_tags(label, stripped):
-    assert strip_function_tags(Tree(label, [Tree("NP-word=1")])) == Tree(stripped, [Tree("NP-word=1")])

@@ -29,12 +29,13 @@ from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.parsing.pieces import load_subword_model
 from tree_fairseq.support.files import atomic_file
-from tree_fairseq.trees.bracket import write_forest
-from tree_fairseq.trees.spans import TreeSpans, decode, encode, read_spans, reduce_spans
+from tree_fairseq.trees.bracket import ROOT, write_forest
+from tree_fairseq.trees.spans import TreeSpans, decode, encode, reduce_spans
 from tree_fairseq.trees.subwords import split_words
-from tree_fairseq.trees.text import check_line, read_lines, tokens
+from tree_fairseq.trees.text import FaultyLines, check_line, read_lines, tokens
 from tree_fairseq.trees.transforms import binarize, collapse_unary
 from tree_fairseq.trees.tree import Forest, Tree
+from tree_fairseq.trees.treebanks import read_sentences
 
 _COLUMNS = "A line is a text, a tab and a class."
 _PAIR = "A line is a text, a tab, a text, a tab and a class."
@@ -61,7 +62,10 @@ def read_class_tree(
         EmptyDocumentError: it is blank.
         UnlabelledExampleError: the root has no class but needs one.
     """
-    read = read_spans(line, path=path, line_number=number)
+    forest = read_sentences(line, path, number)
+    # Outer brackets without a label are no node.
+    is_wrapped = len(forest) == 1 and forest[0].label == ROOT and len(forest[0].children) == 1
+    read = encode(forest[0].children if is_wrapped and not forest[0].is_preterminal else forest)
     if not read.labels:
         raise EmptyDocumentError("a blank line where a tree is expected", path, number, hint="Leave it out.")
     if (roots := int((read.spans[:, 2] == 0).sum())) > 1:
@@ -129,17 +133,18 @@ def read_examples(
     """
     read = functools.partial(_read_columns, is_pair=input_format == "pair", is_rated=is_number)
     read = _read_tree if input_format == "trees" else read
-    found, checked, is_binary = Examples([], [], True), set[str](), True
+    found, checked, is_binary, faults = Examples([], [], True), set[str](), True, FaultyLines()
     for number, line in enumerate(read_lines(path), start=1):
-        with placed(path, number):
+        with faults, placed(path, number):
             example = read(line, needs_class)
             for name in () if is_number else example.classes:
                 if name not in checked:
                     check_class(name, known)
                     checked.add(name)
-        found.classes.append(example.classes)
-        found.texts.append(example.text)
-        is_binary &= example.is_binary
+            found.classes.append(example.classes)
+            found.texts.append(example.text)
+            is_binary &= example.is_binary
+    faults.raise_all()
     return found._replace(is_binary=is_binary)
 
 

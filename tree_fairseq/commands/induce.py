@@ -27,10 +27,11 @@ from tree_fairseq.errors import ScoringError
 from tree_fairseq.scoring.bracket_f1 import compare, table
 from tree_fairseq.support.options import command
 from tree_fairseq.treeformer.induction import Inducer
-from tree_fairseq.trees.bracket import read_forest, write_forest
+from tree_fairseq.trees.bracket import write_forest
 from tree_fairseq.trees.subwords import join_words
 from tree_fairseq.trees.text import read_lines
 from tree_fairseq.trees.tree import Forest, forest_leaves
+from tree_fairseq.trees.treebanks import read_sentences
 
 logger = logging.getLogger(__name__)
 
@@ -80,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     gold = None
     if args.gold is not None:
         lines = enumerate(read_lines(args.gold), start=1)
-        gold = [read_forest(line, path=args.gold, line_number=number) for number, line in lines]
+        gold = [read_sentences(line, args.gold, number) for number, line in lines]
     inducer = Inducer(convert_namespace_to_omegaconf(args))
     if reads_gold:
         inducer.read_text([" ".join(forest_leaves(forest)) for forest in gold])

@@ -21,13 +21,14 @@ import argparse
 import logging
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
 from tree_fairseq.commands.tree_formats import FORMATS, TreeFormat, write_conllu
 from tree_fairseq.errors import InputError, ParserError, ParserUnavailableError
-from tree_fairseq.parsing.corenlp_parser import READERS
+from tree_fairseq.parsing.corenlp_parser import read_corenlp
 from tree_fairseq.parsing.corpus import (
     ShardReport,
     finished_shards,
@@ -43,10 +44,14 @@ from tree_fairseq.support.options import command
 from tree_fairseq.support.processes import ProcessPool
 from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.notations import NOTATIONS, notation_named
-from tree_fairseq.trees.text import decode_lines, read_lines
+from tree_fairseq.trees.text import FaultyLines, decode_lines, read_lines
 from tree_fairseq.trees.tree import Forest, forest_leaves
+from tree_fairseq.trees.treebanks import left_out_message, penn_trees
 
 logger = logging.getLogger(__name__)
+
+READERS = {"penn": "trees of a treebank, each over any number of lines", "corenlp": "CoreNLP's JSON"}
+"""Forms of files for ``--read`` that are no notations."""
 
 _LINES_AT_ONCE = 4  # times the batch size: enough for batches of similar length
 _MARKS = tuple(".,;:!?")
@@ -87,7 +92,7 @@ def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--format", choices=tuple(FORMATS), default="brackets", help=f"{formats} (default: brackets)")
     add("--binarize", action="store_true", help="give every node at most two children: (A b c d) is (A b (@A c d))")
     add("--spans", action="store_true", help="show the tokens [start, end) below each constituent, as in NP[0:2]")
-    reading = "; ".join(f"{name}: {reader.help}" for name, reader in READERS.items())
+    reading = "; ".join(f"{name}: {help}" for name, help in READERS.items())
     names = ", ".join(registered_languages()), ", ".join(NOTATIONS)
     programs = f"{names[0]}: programs, one a line; {names[1]}: trees in this notation, one a line"
     add("--read", type=_reading, metavar="NAME", help=f"the input is not text to be parsed. {reading}; {programs}")
@@ -171,9 +176,10 @@ def _place(args: argparse.Namespace) -> str:
 
 
 def _parsed(args: argparse.Namespace, parser: LineParser) -> Iterator[tuple[str, Forest]]:
-    """Yields each line with its forest, some lines at a time."""
-    first, warned = 1, parser.kind == "text" or parser.parser is None
-    for lines in _portions(args, parser):
+    """Yields each line with its forest, some lines at a time; raises InputError for all lines that are no trees."""
+    warned, place = parser.kind == "text" or parser.parser is None, _place(args)
+    faults, left_out = FaultyLines(), Counter[str]()
+    for first, lines in _portions(args, parser, left_out):
         if not warned and (raw := next(filter(None, map(_joined_end, lines)), None)):
             warned = True
             logger.warning(
@@ -181,11 +187,26 @@ def _parsed(args: argparse.Namespace, parser: LineParser) -> Iterator[tuple[str,
                 "stanza and corenlp find the tokens",
                 raw,
             )
-        for number, (line, parsed) in enumerate(zip(lines, parser.parse_lines(lines, first, _place(args))), first):
-            if parsed.failed:
-                logger.warning("%s:%d: %d sentences have a flat tree", _place(args), number, parsed.failed)
-            yield line, parsed.forest
-        first += len(lines)
+        with faults:
+            parsed = parser.parse_lines(lines, first, place)
+        if faults.errors:
+            if _is_typed(args):
+                break
+            continue
+        for number, (line, own) in enumerate(zip(lines, parsed), first):
+            left_out += own.left_out
+            if own.failed:
+                fate = "a flat tree for" if own.sentences else "without a tree:"
+                logger.warning("%s:%d: %s %s", place, number, fate, "; ".join(own.failures))
+            if args.read is None:
+                yield line, own.forest
+            else:
+                yield from ((" ".join(tree.leaves()), (tree,)) for tree in own.forest)
+    for error in faults.errors if args.read is not None else ():
+        error.column = None  # the tree may have had several lines
+    faults.raise_all()
+    if left_out := +left_out:
+        logger.info("%s: left out, as no words: %s", place, left_out_message(left_out))
 
 
 def _joined_end(line: str) -> str | None:
@@ -195,13 +216,25 @@ def _joined_end(line: str) -> str | None:
     return words[-1] if is_joined else None
 
 
-def _portions(args: argparse.Namespace, parser: LineParser) -> Iterator[list[str]]:
-    """Yields the lines in lists, which are parsed together: one at a time where a person types them."""
-    is_typed = args.input == "-" and sys.stdin.isatty()
-    size = 1 if is_typed else _LINES_AT_ONCE * parser.options.batch_size
+def _is_typed(args: argparse.Namespace) -> bool:
+    return args.input == "-" and sys.stdin.isatty()
+
+
+def _portions(
+    args: argparse.Namespace, parser: LineParser, left_out: Counter[str]
+) -> Iterator[tuple[int, Sequence[str]]]:
+    """Yields the lines in lists, which are parsed together, with the number of the first one.
+
+    A list has one line where a person types them, or where a tree of a treebank was on several lines.
+    """
     lines = _lines(args)
+    if args.read == "penn":
+        yield from ((number, [tree]) for number, tree in penn_trees("\n".join(lines), left_out))
+        return
+    first, size = 1, 1 if _is_typed(args) else _LINES_AT_ONCE * parser.options.batch_size
     while portion := list(islice(lines, size)):
-        yield portion
+        yield first, portion
+        first += len(portion)
 
 
 def _dependencies(args: argparse.Namespace, parser: LineParser) -> Iterator[str]:
@@ -217,7 +250,7 @@ def _dependencies(args: argparse.Namespace, parser: LineParser) -> Iterator[str]
             f"--format conllu needs dependencies, which {name} does not give. Stanza (with a depparse model) and "
             "CoreNLP do"
         )
-    for lines in _portions(args, parser):
+    for _, lines in _portions(args, parser, Counter()):
         if parser.kind == "text":
             parsed = parser.parse_lines(lines, number + 1, _place(args))
             sentences = [[tree.leaves() for tree in line.forest] for line in parsed]
@@ -236,7 +269,8 @@ def _dependencies(args: argparse.Namespace, parser: LineParser) -> Iterator[str]
 
 def _look(args: argparse.Namespace) -> None:
     """Parses a text, a file or a pipe to the standard output."""
-    options = options_from_arguments(args)
+    ready_made = {} if args.read is None else {"tree_parser": "brackets"}
+    options = options_from_arguments(argparse.Namespace(**{**vars(args), **ready_made}))
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     is_program = args.read is not None and args.read not in READERS
     if args.format == "conllu":
@@ -247,10 +281,9 @@ def _look(args: argparse.Namespace) -> None:
         notation = notation_named(args.read)
         lines = ((line, notation.read(line, _place(args), number)) for number, line in enumerate(_lines(args), start=1))
         parts: Iterable[str] = form.write((line, (tree,)) for line, tree in lines)
-    elif args.read is not None:
-        text = "\n".join(_lines(args))
-        trees = READERS[args.read].read(text, _place(args))
-        parts = form.write((" ".join(tree.leaves()), (tree,)) for tree in trees)
+    elif args.read == "corenlp":
+        trees = read_corenlp("\n".join(_lines(args)), _place(args))
+        parts = form.write((" ".join(tree.leaves()), options.conventions.apply((tree,), Counter())) for tree in trees)
     else:
         parser = LineParser(options)
         parts = _dependencies(args, parser) if form is None else form.write(_parsed(args, parser))

@@ -9,7 +9,7 @@ from typing import Any
 
 from tree_fairseq.drawing.tree_pictures import tree_to_svg
 from tree_fairseq.errors import InputError
-from tree_fairseq.parsing.parsers import DependencyWord
+from tree_fairseq.parsing.interface import DependencyWord
 from tree_fairseq.trees.bracket import write_forest
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.transforms import binarize

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, Union
 
 from tree_fairseq.errors import CorruptFileError, DataFolderError, DiskFullError, TreeFairseqError, TreeFormatError
-from tree_fairseq.parsing.parsers import ParsedText
+from tree_fairseq.parsing.interface import ParsedText
 from tree_fairseq.trees.bracket import read_forest, write_forest
 from tree_fairseq.trees.tree import forest_leaves
 

@@ -13,7 +13,6 @@ of a text on this machine.
 from __future__ import annotations
 
 import contextlib
-import functools
 import gc
 import hashlib
 import importlib
@@ -24,7 +23,8 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,14 +41,14 @@ from tree_fairseq.parsing.parsers import ParserOptions, check_failures, register
 from tree_fairseq.support.files import atomic_file, file_sha256, read_json, write_json
 from tree_fairseq.support.processes import ProcessPool, own_device
 from tree_fairseq.support.progress import progress_bar
-from tree_fairseq.trees.text import decode_line
+from tree_fairseq.trees.text import FaultyLines, count_lines_before, decode_line, outcome_or_error
+from tree_fairseq.trees.treebanks import left_out_message
 
 logger = logging.getLogger(__name__)
 
 # A text has so many blocks, so that all processes have work, unless they would be larger or smaller than these bytes.
 _BLOCKS = 32
 _SMALLEST, _LARGEST = 16 << 10, 256 << 10
-_READ = 1 << 20
 _MARKER = re.compile(r"(\d+)-of-(\d+)\.json")
 _SHOWN = 20
 # From this number of lines on, processes pay for parsers that cost no more than reading.
@@ -103,18 +103,6 @@ def shards_of(text: str | os.PathLike, folder: str | os.PathLike, count: int | N
     return [Shard(text, Path(folder), index, count, width) for index in range(count)]
 
 
-def count_lines_before(text: Path, positions: Iterable[int]) -> list[int]:
-    """Returns how many lines of a text begin before each of some ascending positions."""
-    counts, newlines, place = [], 0, 0
-    with open(text, "rb") as file:
-        for position in positions:
-            while place < position - 1 and (block := file.read(min(_READ, position - 1 - place))):
-                newlines += block.count(b"\n")
-                place += len(block)
-            counts.append(newlines + 1 if position else 0)
-    return counts
-
-
 @dataclass(frozen=True)
 class ShardReport:
     """The contents of the marker of a finished shard.
@@ -125,6 +113,7 @@ class ShardReport:
         text_sha256, trees_sha256: of the shard's lines and of their trees
         lines, sentences: their numbers in the shard
         failures: line, from 1 in the shard, and reason for each sentence with a flat tree
+        left_out: how often what no sentence has was left out of ready-made trees
     """
 
     parser: str
@@ -134,35 +123,40 @@ class ShardReport:
     lines: int
     sentences: int
     failures: list[tuple[int, str]]
+    left_out: dict[str, int] = field(default_factory=dict)
 
 
 def parse_shard(shard: Shard, parser: LineParser, first_line: int) -> ShardReport:
     """Parses a shard and writes its files; messages count its lines from ``first_line``.
 
     Raises:
-        InputError: a line cannot be read.
+        InputError: lines cannot be read.
         LeafMismatchError: a sentence failed, and ``on_parse_error`` is ``stop``.
         DiskFullError: there is no room for the files.
     """
-    text, trees = hashlib.sha256(), hashlib.sha256()
+    text, trees, faults = hashlib.sha256(), hashlib.sha256(), FaultyLines()
     lines = sentences = 0
-    failures: list[tuple[int, str]] = []
+    failures, left_out = list[tuple[int, str]](), Counter[str]()
     shard.folder.mkdir(parents=True, exist_ok=True)
     with atomic_file(shard.trees, "wb") as file:
         for block in shard.blocks():
             first = first_line + lines
-            decoded = [decode_line(line, shard.text, number) for number, line in enumerate(block, first)]
-            parsed = parser.parse_lines(decoded, first, shard.text)
-            written = "".join(f"{line.written}\n" for line in parsed).encode()
-            file.write(written)
-            text.update(b"".join(block))
-            trees.update(written)
-            sentences += sum(line.sentences for line in parsed)
-            failures += [(number, reason) for number, line in enumerate(parsed, lines + 1) for reason in line.failures]
             lines += len(block)
+            with faults:
+                decoded = [decode_line(line, shard.text, number) for number, line in enumerate(block, first)]
+                parsed = parser.parse_lines(decoded, first, shard.text)
+                written = "".join(f"{line.written}\n" for line in parsed).encode()
+                file.write(written)
+                text.update(b"".join(block))
+                trees.update(written)
+                sentences += sum(line.sentences for line in parsed)
+                numbered = enumerate(parsed, first - first_line + 1)
+                failures += [(number, reason) for number, line in numbered for reason in line.failures]
+                left_out += sum((line.left_out for line in parsed), Counter())
+        faults.raise_all()
     size = shard.text.stat().st_size
     digests = text.hexdigest(), trees.hexdigest()
-    report = ShardReport(parser_digest(parser), size, *digests, lines, sentences, failures)
+    report = ShardReport(parser_digest(parser), size, *digests, lines, sentences, failures, left_out)
     write_json(shard.trees.with_suffix(".json"), vars(report))
     return report
 
@@ -264,7 +258,7 @@ class ParsedCorpus:
     Attributes:
         failed: how many sentences have a flat tree, by number of the line, from 1
         shards: the files of the trees, one forest a line, and their reports, in order
-        parsed: sentences that were parsed in this run
+        parsed: how many sentences were parsed in this run
     """
 
     lines: int
@@ -308,15 +302,20 @@ def parse_corpus(
     logger.info("%s: %d lines, %d of %d shards to parse", text.name, lines, len(missing), len(shards))
 
     def failures(shard: Shard) -> list[tuple[int, str]]:
-        """The lines of the text with flat trees, and the reasons."""
         return [(before[shard.index] + line, reason) for line, reason in reports[shard].failures]
 
     failed = Counter(line for shard in reports for line, _ in failures(shard))
-    works = ((functools.partial(parse_shard, shard, first_line=before[shard.index] + 1), shard) for shard in missing)
-    limit = options.max_parse_failures
+    works = (
+        (partial(outcome_or_error, partial(parse_shard, shard, first_line=before[shard.index] + 1)), shard)
+        for shard in missing
+    )
+    limit, faults = options.max_parse_failures, FaultyLines()
     with progress_bar(text.name, lines, "lines") as bar:
         bar.update(sum(report.lines for report in reports.values()))
         for shard, report in _results(works, parser, pool, lines, f"parsed {text}", cache):
+            if isinstance(report, InputError):
+                faults.add(report)
+                continue
             reports[shard] = report
             bar.update(report.lines)
             for line, reason in failures(shard):
@@ -325,6 +324,9 @@ def parse_corpus(
             # Where a line may hold several sentences, a share of them is known in the end only.
             if isinstance(limit, int) or options.ssplit == "none":
                 check_failures(limit, sum(failed.values()), lines, sorted(failed), str(text))
+    faults.raise_all()
+    if left_out := sum((Counter(report.left_out) for report in reports.values()), Counter()):
+        logger.info("%s: left out, as no words: %s", text.name, left_out_message(left_out))
     sentences = sum(report.sentences for report in reports.values())
     parsed, seconds = sum(reports[shard].sentences for shard in missing), time.monotonic() - started
     message = "%s: %d sentences on %d lines, %d parsed, %d lines with a flat tree, %.1f s, %.0f sentences/s"

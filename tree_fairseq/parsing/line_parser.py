@@ -5,11 +5,11 @@ All text takes this course: a corpus, ``fairseq-interactive`` and the hub.
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Union
@@ -27,15 +27,8 @@ from tree_fairseq.errors import (
     UnlabelledTreeError,
 )
 from tree_fairseq.parsing.batches import Answers, Failure, ParseCache, parse_texts, text_batches
-from tree_fairseq.parsing.parsers import (
-    FLAT_LABEL,
-    FLAT_TAG,
-    ConstituencyParser,
-    ParserOptions,
-    build_parser,
-    flat_tree,
-    registered_parser,
-)
+from tree_fairseq.parsing.interface import ConstituencyParser
+from tree_fairseq.parsing.parsers import FLAT_LABEL, FLAT_TAG, ParserOptions, build_parser, flat_tree, registered_parser
 from tree_fairseq.parsing.pieces import (
     RawLine,
     SplitWords,
@@ -50,9 +43,10 @@ from tree_fairseq.parsing.pieces import (
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.bracket import read_forest, unescape, write_forest
 from tree_fairseq.trees.subwords import split_words
-from tree_fairseq.trees.text import check_line, tokens
-from tree_fairseq.trees.transforms import degrade, strip_function_tags
-from tree_fairseq.trees.tree import Forest, Tree, forest_leaves
+from tree_fairseq.trees.text import FaultyLines, check_line, tokens
+from tree_fairseq.trees.transforms import degrade
+from tree_fairseq.trees.tree import Forest, forest_leaves
+from tree_fairseq.trees.treebanks import bare_label
 
 # Part of the identity: raised when the same parse of a line gives another forest.
 _VERSION = 1
@@ -62,11 +56,13 @@ _LINE_OPTIONS = ("ssplit", "tokenize", "subwords", "strip_function_tags")
 
 @dataclass(frozen=True)
 class ParsedLine:
-    """The forest of a line in brackets, the number of its sentences, and the reason for each one with a flat tree."""
+    """The forest of a line in brackets, the number of its sentences, the reason for each one with a flat tree, and how
+    often what no sentence has was left out of ready-made trees."""
 
     written: str
     sentences: int
     failures: tuple[str, ...] = ()
+    left_out: Counter[str] = field(default_factory=Counter)
 
     @property
     def failed(self) -> int:
@@ -123,6 +119,10 @@ class LineParser:
         lines = {name: getattr(self.options, name) for name in _LINE_OPTIONS}
         # Folders that have it from an option of an earlier version get equal identities.
         lines["unescape_moses"] = True
+        if self.options.tag_separators not in (None, "-="):
+            lines["strip_function_tags"] = self.options.tag_separators
+        if self.options.keep_empty:
+            lines["keep_empty"] = True
         if self.options.noise:
             # Folders without noise do not mention it, as those that are older than it.
             lines |= {"noise": self.options.noise, "noise_seed": 0}
@@ -148,8 +148,8 @@ class LineParser:
         """
         labels = [] if self.parser is None else self.parser.inventory()
         tags = [] if self.parser is None else getattr(self.parser, "tags", self.parser.inventory)()
-        if self.options.strip_function_tags:
-            labels = [strip_function_tags(Tree(label, [Tree("x")])).label for label in labels]
+        if self.options.tag_separators:
+            labels, tags = ([bare_label(label, self.options.tag_separators) for label in own] for own in (labels, tags))
         return sorted({*labels, FLAT_LABEL, FLAT_TAG}), sorted({*tags, FLAT_TAG})
 
     def cache_key(self) -> str:
@@ -164,13 +164,13 @@ class LineParser:
     def _prepare(self, line: str, number: int, path: TextPath) -> PreparedLine:
         check_line(line, path, number)
         if self.parser is None:
-            forest, failed = read_bracketed(line, self.options.on_parse_error, path, number)
-            forest = degrade(forest, self.options.noise)
+            forest, reasons = read_bracketed(line, self.options.on_parse_error, path, number)
+            left_out = Counter[str]()
+            forest = degrade(self.options.conventions.apply(forest, left_out), self.options.noise)
             leaves = forest_leaves(forest)
             if self._model is not None and subword_kind(leaves, self.options) == "none":
                 forest = split_words(forest, self._model.split(leaves))
-            reasons = ["its brackets do not match"] if failed else []
-            return PreparedLine(number, result=self._written(write_forest(forest), len(forest), reasons))
+            return PreparedLine(number, result=ParsedLine(write_forest(forest), len(forest), reasons, left_out))
         if self.kind == "text":
             raw = join_text(line, self.options)
             return PreparedLine(number, texts=[raw.text] if raw.text.strip() else [], raw=raw)
@@ -207,29 +207,27 @@ class LineParser:
                 f"{place}: the tree in the parse cache {self._cache.path} is not that of the sentence; delete the cache"
             )
         reasons = [answer.reason.splitlines()[0] for answer in own if isinstance(answer, Failure)]
-        return self._written(*forest, reasons)
+        return ParsedLine(*forest, tuple(reasons))
 
     def _forest(self, line: PreparedLine, answers: Sequence[str | Failure]) -> tuple[str, int] | None:
         """Returns the forest of a line in brackets and the number of its sentences; None if an answer is another's."""
         if line.raw is not None:
-            change = functools.partial(degrade, share=self.options.noise)
-            return finish_raw_line(line.raw, answers[0] if answers else "", self._model, change)
+            return finish_raw_line(line.raw, answers[0] if answers else "", self._model, self._changed)
         written = []
         for text, split, answer in zip_equal(line.texts, line.split, answers):
             words = text.split(" ")
             tree = write_forest((flat_tree(words),)) if isinstance(answer, Failure) else answer
-            if self.options.noise:
-                tree = write_forest(degrade(read_forest(tree), self.options.noise))
+            if self.options.noise or self.options.tag_separators:
+                tree = write_forest(self._changed(read_forest(tree)))
             spliced = splice_pieces(tree, words, split.pieces)
             if spliced is None:
                 return None
             written.append(spliced)
         return " ".join(written), len(written)
 
-    def _written(self, written: str, sentences: int, failures: Sequence[str]) -> ParsedLine:
-        if self.options.strip_function_tags:
-            written = write_forest(tuple(map(strip_function_tags, read_forest(written))))
-        return ParsedLine(written, sentences, tuple(failures))
+    def _changed(self, forest: Forest) -> Forest:
+        """Returns the parser's trees without function tags and with noise, as the options say."""
+        return degrade(self.options.conventions.apply(forest, Counter()), self.options.noise)
 
     def parse_lines(self, lines: Sequence[str], first_line: int = 1, path: TextPath = None) -> list[ParsedLine]:
         """Returns the forest of each line; its leaves are the tokens of the line's token file.
@@ -237,10 +235,14 @@ class LineParser:
         The lines have no line ends. Messages name the file ``path``, and count its lines from ``first_line``.
 
         Raises:
-            InputError: a line should be a tree and is not, or holds a character that other programs take for its end.
+            InputError: lines should be trees and are not, or hold a character that other programs take for their end.
             LeafMismatchError: a sentence failed and ``on_parse_error`` is ``stop``.
         """
-        prepared = [self._prepare(line, number, path) for number, line in enumerate(lines, start=first_line)]
+        prepared, faults = [], FaultyLines()
+        for number, line in enumerate(lines, start=first_line):
+            with faults:
+                prepared.append(self._prepare(line, number, path))
+        faults.raise_all()
         answers = self._answers(list(dict.fromkeys(text for line in prepared for text in line.texts)))
         return [self._finish(line, answers, path) for line in prepared]
 
@@ -285,27 +287,31 @@ _ENTITY = re.compile("|".join(re.escape(entity) for entity in _CHARACTERS))
 
 def read_bracketed(
     line: str, on_error: str | None, path: str | os.PathLike | None = None, number: int | None = None
-) -> tuple[Forest, bool]:
-    """Reads the forest of a bracketed line and returns whether it is a flat tree in place of a faulty one.
+) -> tuple[Forest, tuple[str, ...]]:
+    """Reads the forest of a bracketed line; the reasons are why it is a flat tree in place of a faulty one, if it is.
 
     If ``on_error`` is ``flat`` and not ``stop``, a line whose brackets do not match gets a flat tree over its words. A
     line whose words are in doubt is an error in either case: text outside trees, characters that no token can hold,
-    discontinuous leaves, or no word at all.
+    discontinuous leaves, or no word at all. With ``skip-pair`` such a line is empty.
     """
     try:
-        return read_forest(line, path=path, line_number=number), False
-    except _WORDS_REMAIN:
+        return read_forest(line, path=path, line_number=number), ()
+    except TreeFormatError as error:
         # The words, still escaped: ``a`` and ``b`` of ``(S (NN a b) ) (``.
         words = [word for word in _OPENING_OR_WORD.findall(line) if word]
-        if on_error != "flat" or not words:
+        is_readable = bool(words) and isinstance(error, _WORDS_REMAIN)
+        if on_error == "stop" or on_error == "flat" and not is_readable:
             raise
+        reason = error.message
+        if not is_readable:
+            return (), (reason,)
     flat = (flat_tree([unescape(word) for word in words]),)
     try:
         # A reader of the tree must find the same words.
         write_forest(flat)
     except TreeFormatError as error:
         raise error.at(path, number) from None
-    return flat, True
+    return flat, (reason,)
 
 
 def split_sentences(words: list[str]) -> list[tuple[int, int]]:

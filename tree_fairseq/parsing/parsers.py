@@ -17,10 +17,12 @@ import json
 import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from tree_fairseq.errors import InputError, ParserError, ParserUnavailableError, TooManyParseFailuresError
+from tree_fairseq.parsing.interface import ConstituencyParser
 from tree_fairseq.trees.tree import Tree, binary_tree
+from tree_fairseq.trees.treebanks import SEPARATORS, Conventions
 
 # The label of the tree of a sentence that could not be parsed, and the tag of its words.
 FLAT_LABEL, FLAT_TAG = "FRAG", "XX"
@@ -50,6 +52,7 @@ def noise_share(text: str) -> float:
 
 # Options of earlier versions, and the only value that gives the trees of this version.
 _EARLIER = {"seed": 0, "unescape_moses": True}
+_EARLIER_SEPARATORS = "-="
 
 
 def _flag(flag: str, default: Any, help: str, **argument: Any) -> Any:
@@ -108,6 +111,17 @@ class ParserOptions:
         "--corenlp-url", "http://localhost:9000", "where --tree-parser corenlp finds a running server", metavar="URL"
     )
     strip_function_tags: bool = _flag("--tree-strip-function-tags", False, "NP-SBJ becomes NP")
+    tag_separators: str | None = _flag(
+        "--tree-tag-separators",
+        None,
+        f"the same with other signs, at the first of which labels are cut (default: {SEPARATORS})",
+        metavar="SIGNS",
+    )
+    keep_empty: bool = _flag(
+        "--keep-empty",
+        False,
+        "ready-made trees: keep empty elements (-NONE-) and notes such as CODE and ID, which are no words",
+    )
     noise: float = _flag(
         "--tree-noise",
         0.0,
@@ -125,14 +139,16 @@ class ParserOptions:
     on_parse_error: str | None = _flag(
         "--on-parse-error",
         None,
-        "a sentence that cannot be parsed gets a flat tree, or ends the run (default: flat; stop for brackets and "
-        "programs); skip-pair: pairs with a program that cannot be parsed are left out of training, and counted",
+        "a sentence that cannot be parsed gets a flat tree, or ends the run (default: flat; stop for brackets, unless "
+        "--max-parse-failures is given, and for programs); skip-pair: its pair is left out of training and "
+        "validation, and counted",
         choices=("flat", "stop", "skip-pair"),
     )
     max_parse_failures: int | float = _flag(
         "--max-parse-failures",
-        0.01,
-        "end with an error if more sentences than this get a flat tree: a number, or a share such as 0.01 or 1%%",
+        None,
+        "end with an error if more sentences than this get a flat tree: a number, or a share such as 0.01 or 1%% "
+        "(default: 1%%)",
         type=parse_limit,
         metavar="N",
     )
@@ -142,7 +158,14 @@ class ParserOptions:
             # Folders and caches know it by its older name.
             object.__setattr__(self, "tokenize", "stanza")
         if self.on_parse_error is None:
-            object.__setattr__(self, "on_parse_error", "stop" if self.name == "brackets" else "flat")
+            stops = self.name == "brackets" and self.max_parse_failures is None
+            object.__setattr__(self, "on_parse_error", "stop" if stops else "flat")
+        if self.max_parse_failures is None:
+            object.__setattr__(self, "max_parse_failures", 0.01)
+        if self.tag_separators is not None:
+            object.__setattr__(self, "strip_function_tags", True)
+        elif self.strip_function_tags:
+            object.__setattr__(self, "tag_separators", SEPARATORS)
         for option in _flagged():
             value, choices = getattr(self, option.name), option.metadata["argument"].get("choices")
             if choices and value not in choices:
@@ -160,12 +183,19 @@ class ParserOptions:
             raise InputError(f"the options of a parser are {values!r}", hint="Preprocess again.")
         without_effect = {"parser_timeout", *(name for name, value in _EARLIER.items() if values.get(name) == value)}
         values = {name: value for name, value in values.items() if name not in without_effect}
+        if values.get("strip_function_tags") and "tag_separators" not in values:
+            values["tag_separators"] = _EARLIER_SEPARATORS
         if unknown := ", ".join(sorted(set(map(str, values)) - names)):
             raise InputError(f"unknown parser options: {unknown}; they were written by another version of tree_fairseq")
         try:
             return cls(**values)
         except (TypeError, ValueError) as error:
             raise InputError(f"the options of a parser cannot be read: {error}", hint="Preprocess again.") from error
+
+    @property
+    def conventions(self) -> Conventions:
+        """What stays of trees; all but function tags stays of those that a parser gives."""
+        return Conventions(self.keep_empty or self.name != "brackets", self.tag_separators or "")
 
     def replace(self, **changes: Any) -> ParserOptions:
         """Returns a copy with other values."""
@@ -175,51 +205,6 @@ class ParserOptions:
 def _flagged() -> list[dataclasses.Field]:
     """The options that have a flag."""
     return [option for option in dataclasses.fields(ParserOptions) if option.metadata]
-
-
-class ConstituencyParser(Protocol):
-    """Gives each sentence a constituency tree.
-
-    Three methods are optional. ``tags()`` lists those labels that stand above words. ``parse_text(lines)`` also finds
-    the tokens and sentences of raw text, and returns a :class:`ParsedText` for each line, or None where it fails.
-    ``parse_dependencies(sentences)`` returns one :class:`DependencyWord` for each word of each sentence, or None.
-    """
-
-    def identity(self) -> dict[str, Any]:
-        """Returns all that decides the trees (name, version, hash of the model, options), for JSON; loads no model."""
-
-    def inventory(self) -> list[str]:
-        """Returns all labels of phrases and of words that the parser can give; ``[]`` if it does not know them."""
-
-    def parse(self, sentences: list[list[str]]) -> Sequence[Tree | None]:
-        """Returns one tree for each sentence, in order, whose leaves are its words; None where the parser fails.
-
-        Every sentence has words.
-        """
-
-
-@dataclass(frozen=True)
-class ParsedText:
-    """The parse of a line of raw text: trees whose leaves are its tokens, and each leaf's half-open character span."""
-
-    forest: tuple[Tree, ...]
-    offsets: list[tuple[int, int]]
-
-
-@dataclass(frozen=True)
-class DependencyWord:
-    """A word, the number of its head in the sentence (from 1; 0 for the root), and the relation to it.
-
-    The other fields are the columns of CoNLL-U of these names, ``_`` where they are not known.
-    """
-
-    form: str
-    head: int
-    relation: str
-    lemma: str = "_"
-    upos: str = "_"
-    xpos: str = "_"
-    features: str = "_"
 
 
 Factory = Callable[[ParserOptions], Any]

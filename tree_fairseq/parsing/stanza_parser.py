@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from tree_fairseq.errors import LanguageWithoutParserError, ParserUnavailableError, TreeFairseqError
-from tree_fairseq.parsing.parsers import DependencyWord, ParsedText, ParserOptions, register_parser
+from tree_fairseq.parsing.interface import DependencyWord, ParsedText
+from tree_fairseq.parsing.parsers import ParserOptions, register_parser
 from tree_fairseq.parsing.stanza_trees import (
     choose_tag_column,
     known_tags,

@@ -6,7 +6,8 @@ import logging
 from typing import Any
 
 from tree_fairseq.errors import ParserUnavailableError
-from tree_fairseq.parsing.parsers import FLAT_TAG, DependencyWord, ParsedText
+from tree_fairseq.parsing.interface import DependencyWord, ParsedText
+from tree_fairseq.parsing.parsers import FLAT_TAG
 from tree_fairseq.trees.subwords import align_pieces
 from tree_fairseq.trees.tree import Tree
 

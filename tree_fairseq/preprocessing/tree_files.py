@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -43,15 +44,20 @@ from tree_fairseq.data_bin.tree_store import (
 )
 from tree_fairseq.errors import InputError
 from tree_fairseq.parsing.corpus import parse_corpus, parser_labels
-from tree_fairseq.parsing.line_parser import LineParser
+from tree_fairseq.parsing.line_parser import LineParser, ParsedLine
 from tree_fairseq.parsing.parsers import FLAT_LABEL, FLAT_TAG, ParserOptions, check_failures, registered_parser
 from tree_fairseq.support.processes import ProcessPool
 from tree_fairseq.support.progress import progress_bar
 from tree_fairseq.trees.spans import SpanBlock, read_span_block
 from tree_fairseq.trees.subwords import SUBWORD_SUFFIX
-from tree_fairseq.trees.text import Chunk, TextInput, chunk_bytes, chunk_lines
+from tree_fairseq.trees.text import Chunk, FaultyLines, TextInput, chunk_bytes, chunk_lines, outcome_or_error
+from tree_fairseq.trees.treebanks import MAY_HAVE_NOTES, bare_label, left_out_message
 
 logger = logging.getLogger(__name__)
+
+# A dictionary with more labels is no treebank's, or with more than some, if most of them are function tags.
+_SOME_LABELS, _MANY_LABELS = 60, 1000
+_STRANGE = re.compile(r"^\w+[^\w.,$-]+\w+$|_(?!sub$)")
 
 Labels = tuple[Sequence[str], Sequence[str]]
 """All labels that trees can have, and those of them that can stand directly above words."""
@@ -107,52 +113,57 @@ class EncodedChunk(NamedTuple):
         trees: labelled with positions in ``labels``
         labels: every label of the chunk, and how often it occurs
         text: the leaves, one line of UTF-8 text for each line
-        failed: by number of the line, from 1, how many of its sentences could not be parsed and have flat trees
+        failed: by number of the line, from 1, the reasons why sentences of it have flat trees
+        left_out: how often what no sentence has was left out of ready-made trees
     """
 
     trees: TreeBlock
     labels: dict[str, int]
     text: bytes
     sentences: int
-    failed: dict[int, int]
+    failed: dict[int, tuple[str, ...]]
+    left_out: Counter[str]
 
 
 def encode_chunk(path: Path, options: ParserOptions, chunk: Chunk) -> EncodedChunk:
-    """Parses and encodes a chunk of a text file; of several malformed lines the first raises its error."""
+    """Parses and encodes a chunk of a text file; raises InputError, which names all malformed lines of it."""
     stays_as_it_is = options.subword_model is None and not options.strip_function_tags and options.noise == 0
     if options.name == "brackets" and stays_as_it_is:
         text = chunk_bytes(path, chunk)
         block = read_span_block(text)
-        if block.is_plain.all():
+        lines = text.split(b"\n")
+        has_notes = [not options.keep_empty and MAY_HAVE_NOTES.search(line) is not None for line in lines[:-1]]
+        if block.is_plain.all() and not any(has_notes):
             return _encode_block(block, {})
         # The line parser judges the other lines, and writes them plainly.
-        lines, failed = text.split(b"\n"), {}
-        for index in np.flatnonzero(~block.is_plain).tolist():
-            number = chunk.first_line + index
-            [line] = _line_parser(options).parse_lines([lines[index].decode("utf-8")], number, path)
-            lines[index] = line.written.encode("utf-8")
-            if line.failed:
-                failed[number] = line.failed
-        return _encode_block(read_span_block(b"\n".join(lines), is_checked=True), failed)
-    lines = [line for _, line in chunk_lines(path, chunk)]
-    parsed = _line_parser(options).parse_lines(lines, chunk.first_line, path)
-    written = "".join(f"{line.written}\n" for line in parsed).encode("utf-8")
-    failed = {number: line.failed for number, line in enumerate(parsed, chunk.first_line) if line.failed}
-    return _encode_block(read_span_block(written, is_checked=True), failed)
+        faults, parsed = FaultyLines(), dict[int, ParsedLine]()
+        for index in np.flatnonzero(~block.is_plain | np.array(has_notes, bool)).tolist():
+            with faults:
+                number = chunk.first_line + index
+                [parsed[number]] = _line_parser(options).parse_lines([lines[index].decode("utf-8")], number, path)
+                lines[index] = parsed[number].written.encode("utf-8")
+        faults.raise_all()
+        return _encode_block(read_span_block(b"\n".join(lines), is_checked=True), parsed)
+    given = [line for _, line in chunk_lines(path, chunk)]
+    parsed = dict(enumerate(_line_parser(options).parse_lines(given, chunk.first_line, path), chunk.first_line))
+    written = "".join(f"{line.written}\n" for line in parsed.values()).encode("utf-8")
+    return _encode_block(read_span_block(written, is_checked=True), parsed)
 
 
 def _encode_shard(trees: Path) -> EncodedChunk:
     return _encode_block(read_span_block(trees.read_bytes(), is_checked=True), {})
 
 
-def _encode_block(block: SpanBlock, failed: dict[int, int]) -> EncodedChunk:
+def _encode_block(block: SpanBlock, parsed: Mapping[int, ParsedLine]) -> EncodedChunk:
+    """The arrays of a block; ``parsed`` has those lines, by number, that have reasons."""
     counts = np.bincount(block.rows[:, 0], minlength=len(block.labels))
     return EncodedChunk(
         trees=TreeBlock(block.leaf_counts, block.node_counts, block.rows),
         labels=dict(zip(block.labels, counts.tolist())),
         text=block.text,
         sentences=int(np.count_nonzero(block.rows[:, 3] == 0)),
-        failed=failed,
+        failed={number: line.failures for number, line in parsed.items() if line.failures},
+        left_out=sum((line.left_out for line in parsed.values()), Counter()),
     )
 
 
@@ -169,6 +180,7 @@ class SplitTrees:
     Attributes:
         failed: numbers of the lines, from 1, in which a sentence has a flat tree because it could not be parsed
         labels: how often each label occurs; the position of a label is its number in the store
+        left_out: how often what no sentence has was left out of ready-made trees
     """
 
     failed: list[int] = field(default_factory=list)
@@ -178,13 +190,15 @@ class SplitTrees:
     sentences: int = 0
     failed_sentences: int = 0
     labels: Counter[str] = field(default_factory=Counter)
+    left_out: Counter[str] = field(default_factory=Counter)
     _numbers: defaultdict[str, int] = field(default_factory=lambda: _numbering())
 
     def add(self, chunk: EncodedChunk) -> TreeBlock:
         """Counts a chunk and returns its trees with the split's numbers of labels."""
         self.failed += chunk.failed
         self.sentences += chunk.sentences
-        self.failed_sentences += sum(chunk.failed.values())
+        self.failed_sentences += sum(map(len, chunk.failed.values()))
+        self.left_out += chunk.left_out
         self.lines += len(chunk.trees.leaf_counts)
         self.leaves += int(chunk.trees.leaf_counts.sum(dtype=np.int64))
         self.nodes += len(chunk.trees.rows)
@@ -236,11 +250,19 @@ def encode_split(
                 keep(chunk)
             trees.failed, trees.failed_sentences = list(parsed.failed), sum(parsed.failed.values())
             return trees
-        encode = functools.partial(encode_chunk, text.path, options)
-        bar = stack.enter_context(progress_bar(text.path.name, text.lines, "lines"))
+        encode = functools.partial(outcome_or_error, functools.partial(encode_chunk, text.path, options))
+        bar, faults = stack.enter_context(progress_bar(text.path.name, text.lines, "lines")), FaultyLines()
         for chunk in work.pool.map(encode, text.chunks, f"encoded {text.path}", progress=False):
+            if isinstance(chunk, InputError):
+                faults.add(chunk)
+                continue
+            for line, reasons in chunk.failed.items():
+                logger.warning("%s:%d: flat tree, or none: %s", text.path, line, "; ".join(reasons))
             keep(chunk)
             bar.update(len(chunk.trees.leaf_counts))
+        faults.raise_all()
+    if trees.left_out:
+        logger.info("[trees] %s: left out, as no words: %s", text.path, left_out_message(trees.left_out))
     limit = options.max_parse_failures
     check_failures(limit, trees.failed_sentences, trees.sentences, trees.failed, str(text.path))
     return trees
@@ -275,7 +297,22 @@ def make_label_dictionary(
         labels |= {tag + SUBWORD_SUFFIX for tag in tags}
     dictionary = build_label_dictionary(labels, train.labels)
     logger.info("[trees] labels of %s: %d types", side.lang, len(dictionary))
+    if len(train.labels) > _SOME_LABELS or side.options.tag_separators:
+        _check_labels(side, train.labels)
     return dictionary
+
+
+def _check_labels(side: TreeSide, labels: Mapping[str, int]) -> None:
+    """Warns of labels that still have function tags, or are too many for any other reason."""
+    bare = {bare_label(label) for label in labels}
+    strange = sorted(label for label in labels if _STRANGE.search(label)) if side.options.tag_separators else []
+    if len(labels) > _MANY_LABELS or len(labels) > _SOME_LABELS and len(labels) > 2 * len(bare):
+        text = "[trees] %s has %d labels, such as %s. Without function tags (--tree-strip-function-tags) it has %d"
+        rare = ", ".join(sorted(labels, key=lambda label: (labels[label], label))[:3])
+        logger.warning(text, side.lang, len(labels), rare, len(bare))
+    elif strange:
+        text = "[trees] labels of %s may still have function tags: %s. --tree-tag-separators names the sign before them"
+        logger.warning(text, side.lang, ", ".join(strange[:3]))
 
 
 def write_side(

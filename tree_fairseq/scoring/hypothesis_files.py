@@ -37,10 +37,10 @@ from tree_fairseq.scoring.program_measures import Programs
 from tree_fairseq.scoring.significance import BOOTSTRAP, RANDOMIZATION, SAMPLES, Resampling
 from tree_fairseq.support.files import write_json
 from tree_fairseq.support.logs import failed, log_to_standard_error
-from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.notations import notation_named, notation_names
 from tree_fairseq.trees.symbols import exact_matches, unordered_labels
 from tree_fairseq.trees.tree import Forest, Tree, forest_leaves
+from tree_fairseq.trees.treebanks import read_sentences
 
 logger = logging.getLogger(__name__)
 
@@ -175,7 +175,7 @@ class FileSet(TestSet):
                 self.trees, [_read_or_none(notation_named(args.notation).read, line) for line in lines], unordered
             )
         if name == "brackets":
-            return evalb.BracketMeasure(self.forests, [_read_or_none(read_forest, line) for line in lines])
+            return evalb.BracketMeasure(self.forests, [_read_or_none(read_sentences, line) for line in lines])
         if name == "classes":
             return ClassMeasure(read_references(args.references, _read_class), lines)
         if name == "code":
@@ -236,7 +236,7 @@ def _read_class(line: str, path: Path, number: int) -> str:
 
 
 def _read_forests(path: Path) -> list[Forest]:
-    return read_references([path], lambda line, path, number: read_forest(line, path=path, line_number=number))
+    return read_references([path], read_sentences)
 
 
 def _read_or_none(read: Callable[[str], Any], line: str) -> Any:

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from tree_fairseq.errors import ScoringError
 from tree_fairseq.tree_insertion import INVALID
-from tree_fairseq.trees.text import read_lines
+from tree_fairseq.trees.text import FaultyLines, read_lines
 
 logger = logging.getLogger(__name__)
 
@@ -134,13 +134,17 @@ def read_text(path: str | Path, count: int) -> list[str]:
 def read_references(files: Sequence[Path], read: Callable[[str, Path, int], Reference]) -> list[Reference]:
     """Reads the lines of the first file that exists; ``read`` gets line, path and line number.
 
-    Raises ScoringError if all files are missing or the first is empty.
+    Raises ScoringError if all files are missing or the first is empty, and InputError for all lines that are malformed.
     """
     path = next((path for path in files if path.is_file()), None)
     if path is None:
         others = "".join(f" (or {other.suffix})" for other in files[1:])
         raise ScoringError(f"{files[0]}{others} is missing: --references takes the lines that were preprocessed")
-    found = [read(line, path, number) for number, line in enumerate(read_lines(path), 1)]
+    found, faults = [], FaultyLines()
+    for number, line in enumerate(read_lines(path), 1):
+        with faults:
+            found.append(read(line, path, number))
+    faults.raise_all()
     if not found:
         raise ScoringError(f"{path} is empty")
     return found

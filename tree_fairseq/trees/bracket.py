@@ -1,12 +1,14 @@
 """Bracketed trees, one forest a line: ``(S (NP (DT the) (NN man)) (VP (VBZ sleeps)))``.
 
 The reader is strict: it returns a forest whose written form reads back equal, or raises a `TreeFormatError` with the
-place of the fault. Every leaf is the only child of its preterminal. Only blanks and tabs separate.
+place of the fault. Every leaf is the only child of its preterminal. Only blanks and tabs separate. Outer brackets
+without a label, ``((S ...))``, are labelled ``ROOT``.
 
-A bracket in a word is escaped when the word is written: ``(`` becomes ``-LRB-`` and ``)`` becomes ``-RRB-``, as in the
-Penn treebank. Backslashes make this invertible: ``k`` backslashes before a bracket are doubled, and ``k`` backslashes
-before characters that really are ``-LRB`` or ``-RRB`` become ``2k + 1``. Labels are not escaped: the tag ``-LRB-`` is
-written as is.
+Words are escaped as in the Penn treebank: ``(`` is written ``-LRB-`` and ``)`` is written ``-RRB-``. The reader also
+knows ``-LSB-``, ``-RSB-``, ``-LCB-``, ``-RCB-``, and a backslash before a slash or an asterisk. Backslashes make this
+invertible: ``k`` backslashes before a bracket, a slash or an asterisk are doubled, and ``k`` backslashes before
+characters that really are ``-LRB`` and the like become ``2k + 1``. Labels are not escaped: the tag ``-LRB-`` is written
+as is.
 """
 
 from __future__ import annotations
@@ -30,6 +32,8 @@ from tree_fairseq.errors import (
 from tree_fairseq.trees.text import character_name, shorten
 from tree_fairseq.trees.tree import Forest, Tree, check_preterminals
 
+ROOT = "ROOT"
+"""The label of outer brackets without a label."""
 DEPTH_LIMIT = 100_000  # the greatest depth of a tree if the caller sets no other limit
 
 _INDEX = re.compile(r"([0-9]{1,9})=.")
@@ -43,8 +47,9 @@ _REFUSED = re.compile(f"[{_WHITESPACE}{_SURROGATES}]")
 _REFUSED_IN_WORD = re.compile(f"[ \t{_WHITESPACE}{_SURROGATES}]")
 _REFUSED_IN_LABEL = re.compile(f"[() \t{_WHITESPACE}{_SURROGATES}]")
 # Both patterns begin at the first backslash of a run, so their time is linear in the length of the run.
-_TO_ESCAPE = re.compile(r"(?<!\\)(\\*)(?:([()])|(-[LR]RB))")
-_ESCAPED = re.compile(r"(?<!\\)((?:\\\\)*)(?:\\(-[LR]RB)|(-[LR]RB-))")
+_TO_ESCAPE = re.compile(r"(?<!\\)(\\*)(?:([()])|(-[LR][RSC]B)|(?<=\\)([/*]))")
+_ESCAPED = re.compile(r"(?<!\\)((?:\\\\)*)(?:\\(-[LR][RSC]B|[/*])|(-[LR][RSC]B-)|(?<=\\)([/*]))")
+_NAMES = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
 
 _CHARACTER_HINT = "Replace it in the tree and in the text by a visible character."
 
@@ -115,6 +120,8 @@ class _StrictReader:
     def _open(self, column: int) -> None:
         if self.open_nodes:
             parent = self.open_nodes[-1]
+            if not parent.label and (len(self.open_nodes) == 1 or self.open_nodes[-2].label == ROOT):
+                parent.label = ROOT
             if not parent.label:
                 hint = "Write a label after each opening bracket, such as (ROOT (S ...))."
                 raise UnlabelledTreeError("a constituent without a label", column=parent.column, hint=hint)
@@ -212,19 +219,20 @@ def _refuse_characters(refused: re.Pattern, kind: str, text: str, hint: str = ""
 
 def escape(word: str) -> str:
     """A word as it is written between brackets; the inverse is `unescape`."""
-    return _TO_ESCAPE.sub(_escaped, word) if "(" in word or ")" in word or "RB" in word else word
+    may_change = "(" in word or ")" in word or "\\" in word or "B" in word
+    return _TO_ESCAPE.sub(_escaped, word) if may_change else word
 
 
 def _escaped(found: re.Match) -> str:
-    backslashes, bracket, literal = found.groups()
-    return backslashes * 2 + (f"\\{literal}" if literal else "-LRB-" if bracket == "(" else "-RRB-")
+    backslashes, bracket, literal, slash = found.groups()
+    return backslashes * 2 + (slash or (f"\\{literal}" if literal else "-LRB-" if bracket == "(" else "-RRB-"))
 
 
 def unescape(text: str) -> str:
-    """The word that `escape` wrote or that a treebank contains (``-LRB-`` is ``(``)."""
-    return _ESCAPED.sub(_unescaped, text) if "RB" in text else text
+    """The word that `escape` wrote or that a treebank contains (``-LSB-`` is ``[``, ``1\\/2`` is ``1/2``)."""
+    return _ESCAPED.sub(_unescaped, text) if "\\" in text or "B-" in text else text
 
 
 def _unescaped(found: re.Match) -> str:
-    backslashes, literal, bracket = found.groups()
-    return backslashes[::2] + (literal or ("(" if bracket == "-LRB-" else ")"))
+    backslashes, literal, name, slash = found.groups()
+    return backslashes[::2] + (literal or slash or _NAMES[name])

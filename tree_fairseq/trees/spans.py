@@ -10,7 +10,6 @@ blank before each opening bracket and before each word, and no other blank. Near
 
 from __future__ import annotations
 
-import os
 import re
 from array import array
 from collections.abc import Iterator
@@ -19,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tree_fairseq.trees.bracket import DEPTH_LIMIT, read_forest, unescape
+from tree_fairseq.trees.bracket import DEPTH_LIMIT, unescape
 from tree_fairseq.trees.tree import Forest, Tree, check_preterminals
 
 
@@ -35,13 +34,6 @@ class TreeSpans:
         if not isinstance(other, TreeSpans):
             return NotImplemented
         return self.leaves == other.leaves and self.labels == other.labels and np.array_equal(self.spans, other.spans)
-
-
-def read_spans(
-    line: str, *, path: str | os.PathLike | None = None, line_number: int | None = None, depth_limit: int = DEPTH_LIMIT
-) -> TreeSpans:
-    """Reads a line of brackets as arrays: ``encode(read_forest(line, ...))``."""
-    return encode(read_forest(line, path=path, line_number=line_number, depth_limit=depth_limit))
 
 
 def encode(forest: Forest) -> TreeSpans:
@@ -202,7 +194,7 @@ def read_span_block(data: bytes, *, is_checked: bool = False) -> SpanBlock:
 
     node_counts = np.diff(np.cumsum(is_open, dtype=np.int32)[ends], prepend=np.int32(0))
     text = _text_of(characters, places, is_word, words - words_before == 1, ends)
-    if b"RB" in text:
+    if b"\\" in text or b"B-" in text:
         text = unescape(text.decode("utf-8")).encode("utf-8")
     return SpanBlock(is_plain, leaf_counts, node_counts, rows, labels, text)
 

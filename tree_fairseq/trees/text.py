@@ -6,15 +6,17 @@ import hashlib
 import os
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from tree_fairseq.errors import InputError, LineBreakError, LineCountError, TextFormatError
+from tree_fairseq.errors import FaultyLinesError, InputError, LineBreakError, LineCountError, TextFormatError
 from tree_fairseq.support.progress import progress_bar
+
+Result = TypeVar("Result")
 
 CHUNK_LINES = 512
 
@@ -63,6 +65,39 @@ def unescape_label(word: str) -> str:
     return _ESCAPED.sub(lambda found: chr(int(found[1], 16)) if found[1] else letters.get(found[2], found[2]), word)
 
 
+class FaultyLines:
+    """Collects the errors that are raised in ``with`` blocks about lines, so that all faulty lines can be named."""
+
+    def __init__(self) -> None:
+        self.errors: list[InputError] = []
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
+        if not isinstance(error, FaultyLinesError) and (not isinstance(error, InputError) or error.line is None):
+            return False
+        self.add(error)
+        return True
+
+    def add(self, error: InputError) -> None:
+        """Adds the error of a line, or of several."""
+        self.errors += error.errors if isinstance(error, FaultyLinesError) else [error]
+
+    def raise_all(self) -> None:
+        """Raises the error of the only faulty line, or FaultyLinesError."""
+        if self.errors:
+            raise FaultyLinesError.of(self.errors) if len(self.errors) > 1 else self.errors[0]
+
+
+def outcome_or_error(function: Callable[[Any], Result], argument: Any) -> Result | InputError:
+    """Calls a function in another process; returns its result, or what it raises about lines, as these come first."""
+    try:
+        return function(argument)
+    except InputError as error:
+        return error
+
+
 def check_line(line: str, path: str | os.PathLike | None = None, line_number: int | None = None) -> str:
     """Returns the line; raises LineBreakError for the first character that any reader treats as a line break."""
     if found := _LINE_BREAK.search(line):
@@ -103,6 +138,18 @@ def decode_line(raw: bytes, path: str | os.PathLike, number: int) -> str:
         hint = "Convert the file to UTF-8, for instance with iconv."
         message = f"byte 0x{raw[error.start]:02x} is not valid UTF-8 ({error.reason})"
         raise TextFormatError(message, path, number, column, hint) from None
+
+
+def count_lines_before(text: Path, positions: Iterable[int]) -> list[int]:
+    """Returns how many lines of a text begin before each of some ascending positions."""
+    counts, newlines, place = [], 0, 0
+    with open(text, "rb") as file:
+        for position in positions:
+            while place < position - 1 and (block := file.read(min(_BLOCK, position - 1 - place))):
+                newlines += block.count(b"\n")
+                place += len(block)
+            counts.append(newlines + 1 if position else 0)
+    return counts
 
 
 class Chunk(NamedTuple):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-import re
 
 from tree_fairseq.trees.subwords import SUBWORD_SUFFIX
 from tree_fairseq.trees.tree import Forest, Tree, tree_from_preorder
@@ -36,13 +35,6 @@ def binarize(tree: Tree) -> Tree:
         return Tree(escape + node.label, children) if children else node
 
     return tree.fold(branch)
-
-
-def strip_function_tags(tree: Tree) -> Tree:
-    """Cuts labels and tags at the first ``-`` or ``=``: ``NP-SBJ=2`` becomes ``NP``; ``-NONE-`` and ``-LRB-`` stay."""
-    return tree.map_labels(
-        lambda label: label if label.startswith(("-", "=")) else re.split("[-=]", label, maxsplit=1)[0]
-    )
 
 
 class _Node:
