@@ -63,7 +63,12 @@ def test_words_come_from_the_token_files_or_from_the_text(corpus, tmp_path, monk
     rare = {word for line in read_lines(corpus / "leaves/valid.en") for word in line.split()}
     rare -= {line.split()[0] for line in read_lines(tmp_path / "bin/dict.en.txt")} | {"<unk>"}
     monkeypatch.setenv(LOG_VARIABLE, str(tmp_path / "log"))
-    assert annotate(tmp_path / "bin", "--tree-parser", "toy", "--validpref", corpus / "leaves/valid") == 0
+    assert (
+        annotate(
+            tmp_path / "bin", "--tree-parser", "toy", "--tree-subwords", "bpe", *prefixes(corpus / "leaves", "valid")
+        )
+        == 0
+    )
     parsed = {word for sentence in noted(tmp_path / "log") for word in sentence.split()}
     assert rare and {"&apos;s", "un@@"}.isdisjoint(parsed) and "<unk>" in parsed
     assert parsed & rare

@@ -92,14 +92,6 @@ def test_all_roads_agree_on_raw_text(raw_trained, text, tmp_path):
     assert [references[number] for number in sorted(references)] == raw_lines(text, lang="de")
 
 
-def test_what_is_split_already_is_not_split_again(raw_trained, text):
-    lines = raw_lines(text)
-    typed = interactive(raw_trained, lines)
-    sources = lines_of("S", typed)
-    again = interactive(raw_trained, [sources[number] for number in sorted(sources)])
-    assert lines_of("S", again) == sources and hypotheses(again) == hypotheses(typed)
-
-
 def test_words_in_pieces_are_subtrees(raw_trained):
     model = hub.from_pretrained(raw_trained.folder, data_name_or_path=raw_trained.data)
     [forest] = model.parse(["the lighthouse sleeps."])

@@ -111,12 +111,12 @@ def test_flags_that_do_not_fit_are_refused(tmp_path, flags, message):
 @pytest.mark.parametrize(
     "line, flags, message",
     [
-        ("the light@@ house sinks", LEARN, "3 of 3 lines are split into subwords already"),
         (
-            "\u2581the \u2581light house",
+            "the light@@ house sinks",
             LEARN,
-            r"have the marks of SentencePiece .*, and the model is one of subword-nmt",
+            "3 of 3 lines have the marks of subword-nmt .* are split into subwords already",
         ),
+        ("\u2581the \u2581light house", LEARN, "have the marks of SentencePiece .*, line 1 first"),
         ("the light@@ house", (*LEARN, "--bpe", "sentencepiece"), "have the marks of subword-nmt"),
     ],
 )

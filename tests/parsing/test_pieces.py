@@ -17,12 +17,13 @@ from tree_fairseq.parsing.pieces import (
     join_pieces,
     join_text,
     load_subword_model,
+    marks_of_text,
     splice_pieces,
     subword_kind,
     subword_model_hash,
 )
 from tree_fairseq.trees.bracket import read_forest, write_forest
-from tree_fairseq.trees.subwords import split_words
+from tree_fairseq.trees.subwords import join_bpe, split_words
 
 TEXT = (
     "the old man the boats . the young man sees the old boats . a man does n't see boats . unfortunately the weather "
@@ -96,7 +97,6 @@ def test_codes_split_words(bpe_codes):
     assert ["".join(piece.replace("@@", "") for piece in word) for word in pieces] == ["the", "weather", "Ωψ"]
     assert len(pieces[1]) > 1 and pieces[2] == ["Ω@@", "ψ"]
     assert model.split_text("the weather") is None
-    # A line that is split already keeps its pieces.
     assert join_pieces("w@@ eather".split(), ParserOptions(), model).pieces == [["w@@", "eather"]]
     assert join_pieces(["weather"], ParserOptions(), model).pieces == [pieces[1]]
 
@@ -192,3 +192,33 @@ def test_a_tree_over_other_words_is_refused():
 def test_spliced_pieces_can_be_read():
     spliced = splice_pieces("(S (-LRB- -LRB-) (NN x))", ["(", "x"], [["("], ["\\-LRB-", ")"]])
     assert [leaf for tree in read_forest(spliced) for leaf in tree.leaves()] == ["(", "\\-LRB-", ")"]
+
+
+DIFF = ["@@ -1,3 +1,4 @@ update", "end@@", "@@ x", "\u2581\u2582 bars"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "kind"),
+    [
+        (["un@@ for@@ tunate man", "a man", ""] * 50 + ["cut off@@", *DIFF], "bpe"),
+        (["\u2581un for", "\u2581a"] * 50 + ["", *DIFF], "sentencepiece"),
+        (["a man"] * 10 + DIFF, "none"),
+        (DIFF, "none"),
+        (["plain", ""], "none"),
+    ],
+)
+def test_the_whole_text_says_how_it_is_split_and_stray_marks_are_named_once(lines, kind, caplog):
+    assert marks_of_text(lines, "train.en").kind == kind
+    has_strays = kind == "none" and len(lines) > 2
+    assert len(caplog.records) == has_strays
+    assert (
+        not has_strays
+        or f"train.en: 4 lines have marks of subwords (@@ or \u2581), line {len(lines) - 3} first" in caplog.text
+    )
+
+
+@settings(deadline=None)
+@given(st.lists(st.text(alphabet="@-the\u2581", min_size=1, max_size=6), max_size=5))
+def test_words_with_natural_marks_are_split_and_joined_again(bpe_codes, words):
+    pieces = load_subword_model(bpe_codes).split_line(" ".join(words)).split()
+    assert join_bpe(pieces)[0] == words

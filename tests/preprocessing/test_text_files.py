@@ -108,7 +108,7 @@ def test_typed_text_has_the_tokens_of_the_folder(text, tmp_path, name, subwords)
         [index for index in line if index != eos] for line in expected
     ]
     is_split = [bpe.encode(line) for line in SOURCE]
-    assert is_split != SOURCE and list(map(bpe.encode, is_split)) == is_split
+    assert is_split != SOURCE
     if name in ("translation", "tree_translation"):
         words = token_words(folder / "test.en-de.de", load_dictionary(folder, "de"))
         assert [bpe.decode(" ".join(line)) for line in words] == TARGET
@@ -207,8 +207,7 @@ def test_raw_text_is_tokenised_first_and_output_becomes_raw_again(tmp_path):
     [written, *_] = map(" ".join, token_words(folder / "train.en-de.en", load_dictionary(folder, "en")))
     assert "&apos;" in written.replace("@@ ", "")
     assert bpe.encode(tokenizer.encode(raw["en"][0])) == written
-    # Text that is tokenised already stays as it is.
-    assert tokenizer.encode("He &apos;s near , he") == "He &apos;s near , he"
+    assert bpe.encode("@@ \u2581x").replace("@@ ", "") == "@@ \u2581x" != bpe.encode("@@ \u2581x")
     [target, *_] = map(" ".join, token_words(folder / "train.en-de.de", load_dictionary(folder, "de")))
     assert tokenizer.decode(bpe.decode(target)) == raw["de"][0]
 

@@ -13,7 +13,7 @@ import os
 import re
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ from tree_fairseq.data_bin.token_files import (
 )
 from tree_fairseq.data_bin.tree_store import label_dictionary_name
 from tree_fairseq.errors import DestinationExistsError, InputError, MissingTreesError
+from tree_fairseq.parsing.pieces import with_kind_of
 from tree_fairseq.preprocessing.plan import Inputs, Split, splits_of, tree_sides_of
 from tree_fairseq.preprocessing.run import LEAVES, add_tree_arguments, building, encode_side, with_defaults
 from tree_fairseq.preprocessing.text_files import TEXT_FLAGS, TextPlan
@@ -55,7 +56,7 @@ def annotate(args: Namespace) -> None:
     folder = Path(args.destdir)
     clear_published(folder)
     source_lang, target_lang = args.source_lang, args.target_lang = _languages(folder, args)
-    sides = tree_sides_of(args, source_lang, target_lang)
+    sides = tuple(_with_kind(folder, side, args) for side in tree_sides_of(args, source_lang, target_lang))
     given = (*splits_of(args), *map(_named_split, args.split))
     pending = _without_trees(folder, Manifest.to_extend(folder, source_lang, target_lang), sides, given)
     inputs = _inspect(pending, {(split.name, side.lang): split.path(side.lang) for side in sides for split in given})
@@ -78,6 +79,15 @@ def annotate(args: Namespace) -> None:
             own = [each for each in pending if each.side is side]
             _write_trees(folder, side, own, {each.split: texts[each.split, side.lang] for each in own}, work)
         text.enter(work)
+
+
+def _with_kind(folder: Path, side: TreeSide, args: Namespace) -> TreeSide:
+    """The side with how its text is split, as the words of the folder show."""
+    for split in _splits_in(folder, args.source_lang, args.target_lang, side.lang)[:1]:
+        tokens = folder / token_prefix(split, args.source_lang, args.target_lang, side.lang)
+        words = map(" ".join, token_words(tokens, load_dictionary(folder, side.lang)))
+        side = replace(side, options=with_kind_of(side.options, words, tokens))
+    return side
 
 
 def _without_trees(

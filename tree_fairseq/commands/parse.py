@@ -39,6 +39,7 @@ from tree_fairseq.parsing.corpus import (
 )
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import add_parser_arguments, check_failures, options_from_arguments
+from tree_fairseq.parsing.pieces import with_kind_of
 from tree_fairseq.source_code.registry import registered_languages
 from tree_fairseq.support.options import command
 from tree_fairseq.support.processes import ProcessPool
@@ -125,7 +126,8 @@ def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
 
 def _corpus(args: argparse.Namespace) -> None:
     """Parses a file, or one shard of it."""
-    folder, options = Path(f"{args.output}.shards"), options_from_arguments(args)
+    folder = Path(f"{args.output}.shards")
+    options = with_kind_of(options_from_arguments(args), read_lines(args.input), args.input)
     if args.shard is not None:
         index, count = args.shard
         shard = shards_of(args.input, folder, count)[index]
@@ -180,6 +182,7 @@ def _parsed(args: argparse.Namespace, parser: LineParser) -> Iterator[tuple[str,
     warned, place = parser.kind == "text" or parser.parser is None, _place(args)
     faults, left_out = FaultyLines(), Counter[str]()
     for first, lines in _portions(args, parser, left_out):
+        parser.options = with_kind_of(parser.options, lines, place)
         if not warned and (raw := next(filter(None, map(_joined_end, lines)), None)):
             warned = True
             logger.warning(

@@ -37,7 +37,6 @@ from tree_fairseq.parsing.pieces import (
     join_text,
     load_subword_model,
     splice_pieces,
-    subword_kind,
     subword_model_hash,
 )
 from tree_fairseq.support.python_versions import zip_equal
@@ -168,7 +167,7 @@ class LineParser:
             left_out = Counter[str]()
             forest = degrade(self.options.conventions.apply(forest, left_out), self.options.noise)
             leaves = forest_leaves(forest)
-            if self._model is not None and subword_kind(leaves, self.options) == "none":
+            if self._model is not None and self.options.subwords in ("auto", "none"):
                 forest = split_words(forest, self._model.split(leaves))
             return PreparedLine(number, result=ParsedLine(write_forest(forest), len(forest), reasons, left_out))
         if self.kind == "text":

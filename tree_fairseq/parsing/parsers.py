@@ -102,7 +102,7 @@ class ParserOptions:
         "--tree-subwords",
         "auto",
         "how the text is split already; words are joined for the parser and split again in the tree. "
-        "auto looks at the marks of each line",
+        "auto looks at the marks in the whole text",
         choices=("auto", "none", "bpe", "sentencepiece"),
     )
     # The file of a model that splits words that are not split yet, also in ready-made trees.

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import io
 import itertools
+import logging
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from tree_fairseq.errors import InputError, ParserUnavailableError
 from tree_fairseq.parsing.batches import Failure, covers, decode_text
@@ -20,8 +23,14 @@ from tree_fairseq.trees.subwords import SUBWORD_SUFFIX, align_pieces, join_bpe, 
 from tree_fairseq.trees.text import read_lines
 from tree_fairseq.trees.tree import Forest, forest_leaves
 
+logger = logging.getLogger(__name__)
+
 BPE_JOINER = "@@"
 SENTENCEPIECE_MARK = "\u2581"
+# Fewer lines of plain text have a word that ends in @@, and more lines of text in pieces have one.
+_SPLIT_SHARE = 0.01
+_ODD_SHARE = 0.1  # of the lines of a split text, at most, look like text that is not split
+_LINES_READ = 20_000
 
 
 @dataclass(frozen=True)
@@ -44,11 +53,8 @@ class SubwordModel(ABC):
         return None
 
     def split_line(self, line: str) -> str:
-        """Returns the pieces of a line, joined by blanks; a line that has the marks of pieces is returned as it is."""
-        words = line.split()
-        if marks_of(words) != "none":
-            return line
-        return " ".join(itertools.chain.from_iterable(self.split(words)))
+        """Returns the pieces of a line of words, joined by blanks."""
+        return " ".join(itertools.chain.from_iterable(self.split(line.split())))
 
 
 class BpeModel(SubwordModel):
@@ -61,7 +67,7 @@ class BpeModel(SubwordModel):
             self._bpe = BPE(codes, separator=BPE_JOINER)
 
     def split(self, words: list[str]) -> list[list[str]]:
-        return [self._bpe.segment_tokens([word]) for word in words]
+        return [_marked(self._bpe.segment_tokens([word])) for word in words]
 
 
 class SentencePieceModel(SubwordModel):
@@ -77,8 +83,6 @@ class SentencePieceModel(SubwordModel):
         return [self._processor.encode(word, out_type=str) or [SENTENCEPIECE_MARK] for word in words]
 
     def split_line(self, line: str) -> str:
-        if marks_of(line.split()) != "none":
-            return line
         return " ".join(self._processor.encode(line, out_type=str))
 
     def split_text(self, text: str) -> tuple[list[str], list[tuple[int, int]]]:
@@ -95,7 +99,14 @@ class NameModel(SubwordModel):
 
     def split(self, words: list[str]) -> list[list[str]]:
         cut = map(self._spelling.cut_text, words)
-        return [[*(piece + BPE_JOINER for piece in pieces[:-1]), *pieces[-1:]] for pieces in cut]
+        return [_marked([*(piece + BPE_JOINER for piece in pieces[:-1]), *pieces[-1:]]) for pieces in cut]
+
+
+def _marked(pieces: list[str]) -> list[str]:
+    """Cuts the last piece of a word if it ends with subword-nmt's mark: ``@@`` becomes ``@@@ @``."""
+    if not pieces[-1].endswith(BPE_JOINER):
+        return pieces
+    return [*pieces[:-1], pieces[-1][:-1] + BPE_JOINER, pieces[-1][-1]]
 
 
 def kind_of_model(path: str) -> str:
@@ -181,8 +192,46 @@ def marks_of(tokens: Sequence[str]) -> str:
     return "bpe" if any(token.endswith(BPE_JOINER) for token in tokens) else "none"
 
 
+class TextMarks(NamedTuple):
+    """How a text is split (``bpe``, ``sentencepiece``, ``none``), how many lines have marks, and the first of them."""
+
+    kind: str
+    lines: int
+    first: int
+
+
+def marks_of_text(lines: Iterable[str], name: str | Path) -> TextMarks:
+    """Returns how a text as a whole is split; a few lines with marks among others have them by chance, and are named.
+
+    SentencePiece begins every line with its mark. subword-nmt leaves its mark neither alone nor at the end of a line.
+    """
+    counts, first = Counter[str](), 0
+    for number, line in enumerate(lines, start=1):
+        if words := line.split():
+            counts["lines"] += 1
+            counts[kind := marks_of(words)] += 1
+            counts["odd"] += kind == "bpe" and (BPE_JOINER in words or words[-1].endswith(BPE_JOINER))
+            first = first or number * (kind != "none")
+    marked = counts["bpe"] + counts["sentencepiece"]
+    if counts["sentencepiece"] > (1 - _ODD_SHARE) * counts["lines"]:
+        return TextMarks("sentencepiece", marked, first)
+    if counts["bpe"] > _SPLIT_SHARE * counts["lines"] and counts["odd"] <= _ODD_SHARE * counts["bpe"]:
+        return TextMarks("bpe", marked, first)
+    if marked:
+        text = "%s: %d lines have marks of subwords (@@ or \u2581), line %d first, by chance: the text is not split"
+        logger.warning(text, name, marked, first)
+    return TextMarks("none", marked, first)
+
+
+def with_kind_of(options: ParserOptions, lines: Iterable[str], name: str | Path) -> ParserOptions:
+    """Returns options in which ``--tree-subwords auto`` is replaced by how the text of these lines is split."""
+    if options.subwords != "auto" or options.name == "brackets":
+        return options
+    return options.replace(subwords=marks_of_text(itertools.islice(lines, _LINES_READ), name).kind)
+
+
 def subword_kind(tokens: list[str], options: ParserOptions) -> str:
-    """Returns how this line is split: ``bpe``, ``sentencepiece`` or ``none``."""
+    """Returns how a line is split. ``auto`` is of folders of earlier versions, which looked at each line."""
     return marks_of(tokens) if options.subwords == "auto" else options.subwords
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from argparse import Namespace
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from tree_fairseq.data_bin.tree_store import label_dictionary_name
 from tree_fairseq.errors import DataFolderError, DestinationExistsError, InputError
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions, options_from_arguments
+from tree_fairseq.parsing.pieces import with_kind_of
 from tree_fairseq.preprocessing.text_files import SideRequest, TextPlan, model_within_trees, text_requests
 from tree_fairseq.preprocessing.tree_files import TreeSide, start_sides
 from tree_fairseq.source_code.language import Language
@@ -28,7 +29,7 @@ from tree_fairseq.support.files import file_sha256
 from tree_fairseq.support.options import Flags, flag_of
 from tree_fairseq.trees.notations import Notation, notation_named, notation_names
 from tree_fairseq.trees.symbols import BINARIZATIONS, TRAVERSALS, SymbolEncoding
-from tree_fairseq.trees.text import TextInput, inspect_text, require_parallel
+from tree_fairseq.trees.text import TextInput, inspect_text, read_lines, require_parallel
 
 Inputs = dict[tuple[str, str], TextInput]
 """Text files by split and language."""
@@ -208,8 +209,19 @@ def tree_sides_of(args: Namespace, source_lang: str, target_lang: str | None) ->
         own = {field: _value_of_side(args, field, number, len(names)) for field in PER_SIDE}
         own["tree_lang"] = own["tree_lang"] or lang
         options = options_from_arguments(Namespace(**{**vars(args), **own}))
-        sides.append(TreeSide(name, lang, _with_subwords(options, requests.get(name))))
+        options = _with_subwords(options, requests.get(name))
+        recorded = Manifest.to_extend(args.destdir, source_lang, target_lang).sides.get(lang)
+        if recorded is not None and options.subwords == "auto":
+            options = options.replace(subwords=recorded.parser["subwords"])
+        elif text := next(filter(Path.is_file, _texts_of(args, lang)), None):
+            options = with_kind_of(options, read_lines(text), text)
+        sides.append(TreeSide(name, lang, options))
     return tuple(sides)
+
+
+def _texts_of(args: Namespace, lang: str) -> Iterator[Path]:
+    """The files that may have the text of a side, the training text first."""
+    return (split.path(suffix) for split in splits_of(args) for suffix in (lang, "tsv"))
 
 
 def _with_subwords(options: ParserOptions, request: SideRequest | None) -> ParserOptions:

@@ -31,7 +31,7 @@ from tree_fairseq.data_bin.text_record import (
 )
 from tree_fairseq.errors import InputError
 from tree_fairseq.parsing.parsers import ParserOptions
-from tree_fairseq.parsing.pieces import kind_of_model, learn_subwords, load_subword_model, marks_of
+from tree_fairseq.parsing.pieces import kind_of_model, learn_subwords, load_subword_model, marks_of_text
 from tree_fairseq.support.files import file_sha256
 from tree_fairseq.support.options import Flags, flag_of
 from tree_fairseq.trees.text import Chunk, TextInput, chunk_lines, inspect_text, read_lines, tokens
@@ -43,7 +43,7 @@ _KEPT = "The file is copied into the destination, so that new text is split in t
 TEXT_FLAGS: Flags = {
     "--bpe-codes": {
         "metavar": "FILE",
-        "help": "codes of subword-nmt. Lines with its marks (@@) are split already and stay as they are; other lines "
+        "help": "codes of subword-nmt. A file with its marks (@@) is split already and stays as it is; other files "
         f"are split. {_KEPT}{_BOTH_SIDES}",
     },
     "--sentencepiece-model": {
@@ -68,8 +68,6 @@ TEXT_FLAGS: Flags = {
 _KINDS = {"subword_nmt": BPE, "sentencepiece": SENTENCEPIECE}  # by the value of --bpe
 _FILES = ("bpe_codes", "sentencepiece_model")  # arguments
 _FOLDER = "text"  # in the staging folder
-# Fewer lines of plain text have a word that ends in @@, and more lines of text in pieces have one.
-_SPLIT_SHARE = 0.01
 
 
 @dataclass(frozen=True)
@@ -269,20 +267,12 @@ class TextPlan:
         for request in requests:
             for key in keys[request.lang] if request.is_raw else ():
                 found[key] = self._rewrite(found[key], key, work, request, None)
-        for request in requests:
-            marked = {key: _require_kind(found[key], request) for key in keys[request.lang]}
-            train = ("train", request.lang)
-            if request.must_learn and marked.get(train, 0) > _SPLIT_SHARE * found[train].lines:
-                raise InputError(
-                    f"{marked[train]} of {found[train].lines} lines are split into subwords already, so none can be "
-                    "learned",
-                    found[train].path,
-                    hint="Give the model that split them, with --bpe-codes or --sentencepiece-model.",
-                )
+        split = {key for request in requests for key in keys[request.lang] if _is_split(found[key], key, request)}
         for request in requests:
             model = self._model(request, found, work)
             for key in keys[request.lang] if model is not None else ():
-                found[key] = self._rewrite(found[key], key, work, request, str(model))
+                if key not in split:
+                    found[key] = self._rewrite(found[key], key, work, request, str(model))
         return found
 
     def _model(self, request: SideRequest, inputs: Mapping, work: Work) -> Optional[Path]:
@@ -336,19 +326,21 @@ class TextPlan:
             complete(work.manifest.section(TextRecord), work.output)
 
 
-def _require_kind(text: TextInput, request: SideRequest) -> int:
-    """Counts the lines that are in pieces; raises InputError if they are pieces of another kind of model."""
-    if request.kind is None:
-        return 0
-    marks = {BPE: 0, SENTENCEPIECE: 0, "none": 0}
-    for line in read_lines(text.path):
-        marks[marks_of(tokens(line))] += 1
-    [other] = {BPE, SENTENCEPIECE} - {request.kind}
-    if marks[other] > _SPLIT_SHARE * text.lines:
+def _is_split(text: TextInput, key: tuple[str, str], request: SideRequest) -> bool:
+    """Whether a text is in pieces already; InputError if they cannot be those of the requested model."""
+    if request.kind is None or request.is_raw:
+        return False
+    marks = marks_of_text(read_lines(text.path), text.path)
+    if request.must_learn and key[0] != "train":
+        return False
+    if marks.kind == "none":
+        return False
+    if request.must_learn or marks.kind != request.kind:
         names = {BPE: "subword-nmt (@@)", SENTENCEPIECE: "SentencePiece (\u2581)"}
-        message = f"{marks[other]} of {text.lines} lines have the marks of {names[other]}, and the model is one of "
-        raise InputError(message + names[request.kind], text.path)
-    return marks[request.kind]
+        message = f"{marks.lines} of {text.lines} lines have the marks of {names[marks.kind]}, line {marks.first} first"
+        hint = "Give the model that split them, with --bpe-codes or --sentencepiece-model, or join the pieces."
+        raise InputError(f"{message}: the lines are split into subwords already", text.path, hint=hint)
+    return True
 
 
 def _rewritten(

@@ -18,14 +18,9 @@ from fairseq.tasks import FairseqTask
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.text_record import SideText, load_text_record
 from tree_fairseq.parsing.line_parser import unescape_entities
-from tree_fairseq.parsing.pieces import SubwordModel, join_line, load_subword_model, marks_of
+from tree_fairseq.parsing.pieces import SubwordModel, join_line, load_subword_model
 
 logger = logging.getLogger(__name__)
-
-
-def is_prepared(line: str) -> bool:
-    """Returns whether a line is tokenised already: it has marks of subwords, or Moses' entities."""
-    return marks_of(line.split()) != "none" or unescape_entities(line) != line
 
 
 class FolderTokenizer:
@@ -35,8 +30,8 @@ class FolderTokenizer:
         self._source, self._target = source.build_tokenizer(), target.build_tokenizer()
 
     def encode(self, line: str) -> str:
-        """Returns the tokens of raw text; text that is tokenised already is returned as it is."""
-        return line if self._source is None or is_prepared(line) else self._source.encode(line)
+        """Returns the tokens of raw text, in which Moses' entities stand for their characters."""
+        return line if self._source is None else self._source.encode(unescape_entities(line))
 
     def decode(self, line: str) -> str:
         """Returns tokens as text."""
@@ -50,7 +45,7 @@ class FolderSubwords:
         self._model, self._joined = model, target.kind or "none"
 
     def encode(self, line: str) -> str:
-        """Returns the pieces of a line; a line that has their marks is returned as it is."""
+        """Returns the pieces of a line of words."""
         return line if self._model is None else self._model.split_line(line)
 
     def decode(self, line: str) -> str:
