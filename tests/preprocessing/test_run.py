@@ -298,7 +298,15 @@ def test_windows_line_ends_change_nothing(corpus, tmp_path):
 def test_plain_text_is_parsed_and_parses_are_kept(corpus, tmp_path, monkeypatch):
     log = tmp_path / "parsed.log"
     monkeypatch.setenv(LOG_VARIABLE, str(log))
-    command = ["--tree-parser", "toy", "--no-progress-bar", "--parse-cache", tmp_path / "cache"]
+    command = [
+        "--tree-parser",
+        "toy",
+        "--tree-subwords",
+        "bpe",
+        "--no-progress-bar",
+        "--parse-cache",
+        tmp_path / "cache",
+    ]
     run_preprocess(*prefixes(corpus / "leaves", "train", "valid"), "--destdir", tmp_path / "one", *command)
     parsed = noted(log)
     assert parsed and len(parsed) == len(set(parsed))
