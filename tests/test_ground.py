@@ -7,8 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 import tree_fairseq.parsing
 import tree_fairseq.trees
 
@@ -17,7 +15,7 @@ PROBE = """
 import sys
 for module in sys.argv[1:]:
     __import__(module)
-    found = {"torch", "fairseq", "fairseq_cli", "stanza"} & set(sys.modules)
+    found = {"torch", "fairseq", "fairseq_cli", "stanza", "transformers"} & set(sys.modules)
     if found:
         sys.exit(f"{module} loads {', '.join(sorted(found))}")
 """
@@ -28,17 +26,9 @@ def modules_of(package) -> list[str]:
     return [module.name for module in pkgutil.walk_packages(package.__path__, package.__name__ + ".")]
 
 
-CASES = {
-    "bracket": ["tree_fairseq.trees.bracket"],
-    "trees": modules_of(tree_fairseq.trees),
-    "parsing": modules_of(tree_fairseq.parsing),
-}
-
-
-@pytest.mark.parametrize("modules", CASES.values(), ids=CASES)
-def test_importing_a_room_loads_neither_torch_nor_fairseq(modules):
-    assert modules
+def test_importing_trees_and_parsers_loads_neither_torch_nor_fairseq():
+    modules = [*modules_of(tree_fairseq.trees), *modules_of(tree_fairseq.parsing), "tree_fairseq.commands.parse"]
     done = subprocess.run(
         [sys.executable, "-c", PROBE, *modules], cwd=ROOT, capture_output=True, text=True, timeout=120
     )
-    assert done.returncode == 0, done.stderr
+    assert len(modules) > 16 and done.returncode == 0, done.stderr
