@@ -13,14 +13,7 @@ from torch.nn import functional
 from tests.nn.tiny import build, net_input, pairs, stock_flags, tiny_task
 from tree_fairseq.errors import InputError, MissingTreesError
 from tree_fairseq.nn import extended_transformer  # noqa: F401  (registers the architectures)
-from tree_fairseq.nn.distance_bias import (
-    BiasRows,
-    DistanceAttention,
-    DistanceBias,
-    DistanceBiasConfig,
-    give_rows,
-    leaf_relations,
-)
+from tree_fairseq.nn.distance_bias import DistanceAttention, DistanceBias, DistanceBiasConfig, give_rows, leaf_relations
 from tree_fairseq.nn.modalities import SYMBOLS, Side
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.tree_transformer.model import INITIAL_ANCESTOR_BIAS
@@ -56,7 +49,7 @@ def logits(model, batch, **options) -> torch.Tensor:
         return model(**inputs(model, batch, **options))[0]
 
 
-def direct(attention, states, padding, rows: BiasRows) -> torch.Tensor:
+def direct(attention, states, padding, rows: dict) -> torch.Tensor:
     """Self-attention word by word: softmax over j of q_i k_j / sqrt(d) + the tables' entries for i and j."""
     length, batch, width = states.shape
     heads, bias = attention.num_heads, attention.distance_bias
@@ -73,7 +66,7 @@ def direct(attention, states, padding, rows: BiasRows) -> torch.Tensor:
                 for j in seen:
                     score = query[i, h] @ key[j, h] / (width // heads) ** 0.5
                     for name, table in bias.named_parameters():
-                        own = getattr(rows, name)
+                        own = rows[name]
                         score = score + table[own[length - 1 + j - i] if name == "linear" else own[b, i, j], h]
                     scores.append(score)
                 outputs.append(torch.stack(scores).softmax(0) @ value[seen, h])
@@ -97,7 +90,7 @@ def test_attention_equals_attention_word_by_word(kind, ancestors):
     trees = TreeBatch.from_net_input(batch["source_spans"], tokens, 1)
     linear = torch.arange(1 - tokens.size(1), tokens.size(1))
     relations = leaf_relations(("tree", "label", "height"), trees, 16, 1)
-    rows = BiasRows(linear.abs(), **relations)
+    rows = {"linear": linear.abs(), **relations}
     attention.distance_bias.given = rows
     states = torch.randn(*tokens.t().shape, 8, dtype=torch.float64, requires_grad=True)
     weights = torch.randn_like(states)
@@ -175,7 +168,7 @@ def test_checkpoints_without_tables_load(arch):
 
 def test_half_precision_keeps_the_gradients_of_frequent_distances():
     bias = DistanceBias(1, DistanceBiasConfig(distance_bias="linear")).half()
-    bias.given = BiasRows(torch.zeros(127, dtype=torch.int32))
+    bias.given = {"linear": torch.zeros(127, dtype=torch.int32)}
     bias().half().sum().backward()
     # Sums of ones in half precision stop at 2048.
     assert bias.linear.grad[0].item() == 64 * 64
@@ -219,4 +212,4 @@ def test_layers_that_may_be_dropped_have_the_rows_of_the_batch():
         layers.append(layer)
     cfg = SimpleNamespace(distance_bias="linear", ancestor_bias="none")
     give_rows(layers.train(), cfg, 5, {}, torch.device("cpu"))
-    assert all(own.distance_bias.given.linear.shape == (9,) for own in attention)
+    assert all(own.distance_bias.given["linear"].shape == (9,) for own in attention)

@@ -39,23 +39,6 @@ MAX_DISTANCE = 16
 """Greater distances and heights share the bias of this one, and so do tokens that no path joins."""
 
 
-@dataclass(frozen=True)
-class BiasRows:
-    """Rows of the tables of a bias, for all pairs of tokens; None for a table that the bias does not have.
-
-    Attributes:
-        linear: ``[2 N - 1]`` int32, distances to tokens from N - 1 places to the left to N - 1 to the right
-        tree: ``[B, N, N]`` int32, distances in trees
-        label: ``[B, N, N]`` int64, labels of lowest common ancestors
-        height: ``[B, N, N]`` int64, their heights
-    """
-
-    linear: Optional[Tensor] = None
-    tree: Optional[Tensor] = None
-    label: Optional[Tensor] = None
-    height: Optional[Tensor] = None
-
-
 def linear_distances(num_tokens: int, limit: int, device: torch.device) -> Tensor:
     """Distances to tokens from N - 1 places on the left to N - 1 on the right, at most ``limit``: ``[2 N - 1]``."""
     steps = torch.arange(1 - num_tokens, num_tokens, dtype=torch.int32, device=device)
@@ -133,7 +116,7 @@ def heights(batch: TreeBatch) -> Tensor:
 
 
 def leaf_relations(tables: Collection[str], batch: TreeBatch, limit: int, label_pad: int) -> dict[str, Tensor]:
-    """Rows of the ``tables`` of a bias that are about trees, ``[B, N, N]`` each, by the names of ``BiasRows``.
+    """Rows of the ``tables`` of a bias that are about trees, ``[B, N, N]`` each, as :class:`DistanceBias` reads them.
 
     Distances and heights are at most ``limit``. Leaves without a common ancestor have the height ``limit``
     and the label ``label_pad``. A leaf and itself have the height 0 and that label.
@@ -179,7 +162,7 @@ _TABLES = {
 
 
 def bias_tables(config: Any) -> tuple[str, ...]:
-    """The tables that the options ask for, by the names of :class:`BiasRows`; none for configurations without them."""
+    """The names of the tables that the options ask for; none for configurations without these options."""
     chosen = {name: str(getattr(config, name, None) or "none") for name in _TABLES}
     return tuple(table for name, value in chosen.items() for table in _TABLES[name][value])
 
@@ -196,9 +179,11 @@ def tree_tables(config: Any) -> tuple[str, ...]:
 
 
 class DistanceBias(nn.Module):
-    """The tables of one self-attention, ``[rows, H]`` each.
+    """The tables of one self-attention, ``[rows, H]`` each. A configuration with one of labels has ``num_labels``.
 
-    :func:`give_rows` sets ``given``, the rows of a batch. A configuration with a table of labels has ``num_labels``.
+    :func:`give_rows` sets ``given``, the rows of a batch by the names of the tables, for all pairs of tokens: distances
+    along the sentence, ``linear`` ``[2 N - 1]`` int32; in trees, ``tree`` ``[B, N, N]`` int32; and the ``label`` and
+    the ``height`` of lowest common ancestors, ``[B, N, N]`` int64.
     """
 
     def __init__(self, num_heads: int, config: DistanceBiasConfig):
@@ -207,7 +192,7 @@ class DistanceBias(nn.Module):
         for table in self.tables:
             rows = config.num_labels if table == "label" else MAX_DISTANCE + 1
             self.register_parameter(table, nn.Parameter(torch.zeros(rows, num_heads)))
-        self.given = BiasRows()
+        self.given: dict[str, Tensor] = {}
 
     @classmethod
     def of(cls, num_heads: int, config: Any) -> Optional["DistanceBias"]:
@@ -216,7 +201,7 @@ class DistanceBias(nn.Module):
 
     def forward(self) -> Tensor:
         """Biases ``[B, H, N, N]`` of the given rows, ``[1, H, N, N]`` without trees; in float32 or better."""
-        parts = [_looked_up(getattr(self.given, table), getattr(self, table)) for table in self.tables]
+        parts = [_looked_up(self.given[table], getattr(self, table)) for table in self.tables]
         return sum(parts[1:], start=parts[0])
 
     def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> None:
@@ -314,10 +299,9 @@ def give_rows(layers: nn.ModuleList, cfg: Any, num_tokens: int, trees: dict[str,
     tables = bias_tables(cfg)
     if not tables:
         return
-    linear = None
+    rows = dict(trees)
     if "linear" in tables:
-        linear = linear_distances(num_tokens, MAX_DISTANCE, device)
-    rows = BiasRows(linear, **trees)
+        rows["linear"] = linear_distances(num_tokens, MAX_DISTANCE, device)
     # Iterating over layers drops some of them at random under --encoder-layerdrop, others than those that then run.
     for layer in layers.children():
         layer.self_attn.distance_bias.given = rows
