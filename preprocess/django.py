@@ -18,7 +18,7 @@ def name_strings(description: str, code: str) -> Pair:
     strings = dict.fromkeys(found[0] for found in _STRING.finditer(description))
     for number, string in enumerate(string for string in strings if string[1:-1] != "%s"):
         description = description.replace(string, f"_STR{number}_")
-        code = code.replace(string, f"'_STR{number}_'")
+        code = re.sub(rf"(?<![\"']){re.escape(string)}(?![\"'])", f"'_STR{number}_'", code)
     return " ".join(description.split()), code.strip()
 
 

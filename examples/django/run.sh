@@ -38,10 +38,9 @@ OUTPUT=$RUN$(named GRAMMAR BEAM)
 fill_data django django
 step "$TEXT" python -m preprocess.prepare django --data "$DATA" --source en --target py --output "$TEXT" ${TOY:+--limit 120}
 
-# Strings have names in both texts. Four lines do not parse with them.
 step "$BIN" fairseq-preprocess --user-dir "$ROOT/tree_fairseq" -s en -t py \
     --trainpref "$TEXT/train" --validpref "$TEXT/valid" --testpref "$TEXT/test" --destdir "$BIN" "${SIDE[@]}" \
-    --learn-subwords 2000 --on-parse-error skip-pair --workers "$WORKERS"
+    --learn-subwords 2000 --workers "$WORKERS"
 
 step "$RUN/checkpoints/checkpoint_last.pt" fairseq-train "$BIN" --user-dir "$ROOT/tree_fairseq" --task "$TASK" -s en -t py \
     --arch "$ARCH" "${MODEL[@]}" --share-decoder-input-output-embed --dropout 0.3 \

@@ -141,3 +141,5 @@ def test_django_has_the_splits_of_the_literature_and_names_for_strings(tmp_path)
     assert lines(output / "train.py")[1] == "FileName = Block ( '_STR0_' )"
     named = name_strings(r"""log 'a b', "it\"s", 'a b' and '%s' .""", r"""log ( 'a b' , "it\"s" % '%s' )""")
     assert named == ("log _STR0_, _STR1_, _STR0_ and '%s' .", "log ( '_STR0_' , '_STR1_' % '%s' )")
+    longer = 'compile ( r"""a "b" c""" )'  # the program has another string
+    assert name_strings('compile "a "b" c"', longer)[1] == longer
