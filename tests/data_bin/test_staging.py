@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import multiprocessing
 import os
 
 import pytest
@@ -36,6 +38,7 @@ def test_publishing_moves_the_files_and_removes_the_rest(tmp_path):
 
 
 def test_files_are_published_in_the_requested_order(tmp_path, monkeypatch):
+    (tmp_path / "bin").mkdir()
     staging = sealed(tmp_path / "bin", {}, a="A", b="B", c="C", z="Z")
     moved = []
     replace = os.replace
@@ -98,6 +101,64 @@ def test_two_processes_cannot_build_the_same_folder(tmp_path):
     with Staging(tmp_path / "bin", {}):
         assert "another process" in in_child(second)
     assert in_child(second) == 0
+
+
+def test_a_lock_that_is_removed_keeps_nobody_in(tmp_path):
+    """Of builders under stress, no two are at work at the same time."""
+
+    class Watched(Staging):
+        def leave(self) -> None:
+            (tmp_path / "busy").unlink()
+            super().leave()
+
+    def build(number: int) -> None:
+        for _ in range(12):
+            with contextlib.suppress(DestinationExistsError), Watched(tmp_path / "bin", {"n": number}) as staging:
+                (tmp_path / "busy").touch(exist_ok=False)  # FileExistsError if another one is at work
+                output = staging.new_output()
+                for name in ("a", "b", "tree.json"):
+                    (output / name).write_text(f"{number}")
+                staging.seal(output, last=["tree.json"])
+                staging.publish()
+
+    context = multiprocessing.get_context("fork")
+    builders = [context.Process(target=build, args=(number,)) for number in range(4)]
+    for builder in builders:
+        builder.start()
+    for builder in builders:
+        builder.join()
+    assert [builder.exitcode for builder in builders] == [0] * 4
+    assert len({path.read_text() for path in (tmp_path / "bin").iterdir()}) == 1
+    assert not (tmp_path / "bin.building").exists()
+
+
+def test_a_new_folder_appears_at_once_and_whole(tmp_path, monkeypatch):
+    staging = sealed(tmp_path / "bin", {}, a="A", b="B")
+    monkeypatch.setattr(os, "replace", None)
+    [lost] = staging.path.glob("output-*/b")
+    lost.rename(tmp_path / "b")
+    with pytest.raises(DestinationExistsError, match="has lost b"), Staging(tmp_path / "bin", {}) as again:
+        again.publish()
+    assert not (tmp_path / "bin").exists()
+    (tmp_path / "b").rename(lost)
+    with Staging(tmp_path / "bin", {}) as again:
+        again.publish()
+    assert (tmp_path / "bin").stat().st_mode & 0o777 == 0o777 & ~_umask()
+    assert {path.name for path in (tmp_path / "bin").iterdir()} == {"a", "b"}
+
+
+def _umask() -> int:
+    os.umask(mask := os.umask(0))
+    return mask
+
+
+def test_what_another_process_has_published_meanwhile_is_not_built_again(tmp_path):
+    mine = Staging(tmp_path / "bin", {"n": 1})
+    other = sealed(tmp_path / "bin", {"n": 2}, **{"tree.json": "{}"})
+    with other:
+        other.publish()
+    with pytest.raises(DestinationExistsError, match="another process has just built"), mine:
+        pass
 
 
 def test_an_interrupted_publication_is_completed(tmp_path):

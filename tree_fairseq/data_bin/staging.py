@@ -6,7 +6,8 @@
 * files that the command keeps between attempts,
 * ``output-*``: the final files that this attempt has made,
 * ``READY.json``: written when the output is complete and on disk, it lists the files in the order in which they are
-  renamed into the destination. A command that finds this file only renames the remaining files.
+  renamed into the destination. A command that finds this file only renames the remaining files,
+* ``lock``: locked by the process that builds, and removed last.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ import json
 import logging
 import os
 import shutil
-import tempfile
+import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tree_fairseq.data_bin.index_files import MANIFEST_NAME
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.errors import DestinationExistsError
 from tree_fairseq.support.files import force_to_disk, is_part, read_json, write_json
@@ -48,11 +50,15 @@ def staging_path(destination: str | os.PathLike) -> Path:
 def clear_published(destination: str | os.PathLike) -> None:
     """Removes the staging folder of a command that was stopped after it had moved all files."""
     path = staging_path(destination)
-    ready = None if path.is_symlink() else _ready(path)
+    if path.is_symlink() or not path.is_dir():
+        return
+    ready = _ready(path)
     if ready is None:
-        # A command that was stopped in its last step leaves an empty folder; rmdir removes no other.
-        with contextlib.suppress(OSError):
-            path.rmdir()
+        if set(os.listdir(path)) <= {_LOCK}:  # all that is left of a command that was stopped in its last step
+            staging = Staging(destination, {})
+            with contextlib.suppress(OSError):
+                staging.lock()
+                staging.leave()
     elif not _unpublished(path, ready):
         with Staging(destination, ready["command"]) as staging:
             staging.publish()
@@ -92,25 +98,54 @@ class Staging:
         self._command = json.loads(json.dumps(command, default=str))
         self.parse_cache = parse_cache
         self._lock = contextlib.ExitStack()
+        self._seen = self._published()
+
+    def _published(self) -> tuple[int, ...] | None:
+        """Returns what tells the published state of the destination from others."""
+        with contextlib.suppress(OSError):
+            status = os.stat(self.destination / MANIFEST_NAME)
+            return status.st_ino, status.st_size, status.st_mtime_ns
+        return None
 
     def __enter__(self) -> Staging:
-        if self.path.is_symlink():
-            raise DestinationExistsError(f"{self.path} is a link, and it is where {self.destination} has to be built")
-        self.path.mkdir(parents=True, exist_ok=True)
+        self.lock()
         with contextlib.ExitStack() as stack:
-            lock = stack.enter_context(open(self.path / _LOCK, "a"))
-            try:
-                # Forks do not inherit this lock, so a worker that outlives a killed run does not keep it.
-                fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
+            stack.push(self._lock)
+            if self._published() != self._seen:
                 raise DestinationExistsError(
-                    f"another process is building {self.destination} right now, in {self.path}"
-                ) from None
+                    f"another process has just built {self.destination}: look at it, and give the command again"
+                )
             self._take_up()
-            self._lock = stack.pop_all()
+            stack.pop_all()
         return self
 
     def __exit__(self, *error: object) -> None:
+        self._lock.close()
+
+    def lock(self) -> None:
+        """Locks the folder, which is made if it is missing; raises DestinationExistsError if another process has it."""
+        if self.path.is_symlink():
+            raise DestinationExistsError(f"{self.path} is a link, and it is where {self.destination} has to be built")
+        is_locked = False
+        while not is_locked:
+            self.path.mkdir(parents=True, exist_ok=True)
+            with contextlib.suppress(FileNotFoundError), contextlib.ExitStack() as stack:
+                lock = stack.enter_context(open(self.path / _LOCK, "a"))
+                try:
+                    # Forks do not inherit this lock, so a worker that outlives a killed run does not keep it.
+                    fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except OSError:
+                    problem = f"another process is building {self.destination} right now, in {self.path}"
+                    raise DestinationExistsError(problem) from None
+                # The process before may have removed the file; then this lock keeps nobody out.
+                is_locked = os.path.samestat(os.fstat(lock.fileno()), os.stat(self.path / _LOCK))
+                self._lock = stack.pop_all() if is_locked else self._lock
+
+    def leave(self) -> None:
+        """Removes the lock, which is the last file, and the folder."""
+        self._remove([_LOCK])
+        with contextlib.suppress(OSError):
+            self.path.rmdir()
         self._lock.close()
 
     def _take_up(self) -> None:
@@ -179,7 +214,9 @@ class Staging:
 
     def new_output(self) -> Path:
         """Returns an empty folder for the final files: workers of a killed attempt may still be writing into theirs."""
-        return Path(tempfile.mkdtemp(prefix="output-", dir=self.path))
+        path = self.path / f"output-{uuid.uuid4().hex[:12]}"  # it may become the destination, with usual permissions
+        path.mkdir()
+        return path
 
     def seal(self, output: Path, last: Sequence[str] = ()) -> None:
         """Declares the files of an output folder complete; those in ``last`` are moved after all others."""
@@ -191,21 +228,29 @@ class Staging:
         force_to_disk(self.path)
 
     def publish(self) -> None:
-        """Moves the sealed files to the destination, each in one step, and removes the staging folder."""
+        """Moves the sealed files to the destination, and removes the staging folder.
+
+        A new destination appears in one step; into one that exists, each file is moved in one step. Raises
+        DestinationExistsError, before anything is moved, if a file is missing.
+        """
         ready = _ready(self.path)
         assert ready is not None, "only a sealed folder is published"
-        output = self.path / ready["output"]
-        self.destination.mkdir(parents=True, exist_ok=True)
-        for name in ready["files"]:
-            # Absent: an earlier attempt has moved it.
-            if (output / name).exists():
-                os.replace(output / name, self.destination / name)
-        force_to_disk(self.destination)
-        # This file goes last: a command that is given again learns from it that only clearing away is left.
-        self._remove(entry.name for entry in sorted(self.path.iterdir()) if entry.name != _READY)
+        output, names = self.path / ready["output"], ready["files"]
+        # A file that is not there any more was moved by an earlier attempt.
+        if lost := [name for name in names if not (output / name).exists() and not (self.destination / name).exists()]:
+            raise DestinationExistsError(f"{output} has lost {lost[0]}: remove {self.path}, and give the command again")
+        if self.destination.exists():
+            for name in names:
+                if (output / name).exists():
+                    os.replace(output / name, self.destination / name)
+        else:
+            os.rename(output, self.destination)
+        for folder in (self.destination, self.destination.parent):
+            force_to_disk(folder)
+        # A command that is given again learns from READY.json that only clearing away is left.
+        self._remove(entry.name for entry in sorted(self.path.iterdir()) if entry.name not in (_READY, _LOCK))
         self._remove([_READY])
-        with contextlib.suppress(OSError):
-            self.path.rmdir()
+        self.leave()
         force_to_disk(self.path.parent)
 
 
