@@ -79,6 +79,14 @@ def test_a_class_that_train_does_not_have(tmp_path, split, kind, line, message):
     refused(tmp_path, split, kind, line, errors.UnknownClassError, None, message)
 
 
+@pytest.mark.parametrize("header", ["sentence\tlabel", "review\tstars"])
+def test_a_header(tmp_path, header):
+    path = write_lines(tmp_path / "train.tsv", [header, *GOOD_ROWS, *GOOD_ROWS])
+    with pytest.raises(errors.LabelColumnError, match="a header: no other line has the class .* tail -n") as caught:
+        classify(*into(tmp_path), "--tree-parser", "balanced")
+    assert (caught.value.path, caught.value.line) == (str(path), 1)
+
+
 @pytest.mark.parametrize("kind", ["tsv", "trees"])
 def test_an_empty_file(tmp_path, kind):
     (tmp_path / f"train.{kind}").write_bytes(b"")

@@ -10,7 +10,7 @@ from tests.source_code.programs import lines_of
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary
 from tree_fairseq.data_bin.token_files import load_dictionary, token_words
-from tree_fairseq.errors import InputError, NotationError
+from tree_fairseq.errors import FaultyLinesError, InputError
 from tree_fairseq.nn.copying import SharedTexts
 from tree_fairseq.parsing.pieces import load_subword_model
 from tree_fairseq.source_code.field_types import FieldTypes
@@ -71,7 +71,7 @@ def test_a_split_is_added_with_the_spelling_of_the_folder(tmp_path):
 
 def test_lines_that_do_not_parse_are_all_named(tmp_path):
     write(tmp_path / "text", "train", [QUERIES[0], WRONG, *QUERIES, *[WRONG] * 11])
-    with pytest.raises(NotationError) as caught:
+    with pytest.raises(FaultyLinesError) as caught:
         preprocess(tmp_path / "text", tmp_path / "bin", splits=("train",))
     assert "train.sql:2:17" in str(caught.value) and "2 more lines" in str(caught.value)
     assert not (tmp_path / "bin").exists()
@@ -128,3 +128,29 @@ def test_programs_are_not_binarized(tmp_path):
     write(tmp_path / "text", "train", QUERIES)
     with pytest.raises(InputError, match="--binarization lcrs: programs"):
         preprocess(tmp_path / "text", tmp_path / "bin", "--binarization", "lcrs", splits=("train",))
+
+
+GOOD, FLAT, BAD = "(S (NN a) (. .))", "(S (NN a)", "no tree"
+SKIP = ("--on-parse-error", "skip-pair")
+
+
+@pytest.mark.parametrize("parser", ["brackets", "faulty", "notation"])
+def test_faulty_pairs_are_left_out_for_every_parser_and_stay_in_test_sets(tmp_path, parser):
+    faulty = {"brackets": [FLAT, BAD], "faulty": ["a NONE", "b RAISE"], "notation": ["( f", "( f ) )"]}[parser]
+    good = {"brackets": GOOD, "faulty": "a b", "notation": "( f a )"}[parser]
+    parser = {"faulty": "tests.parsing.fake_parsers:faulty"}.get(parser, parser)
+    trees = ("--target-modality", "tree") if parser == "notation" else ("--tree-parser", parser)
+    for split in ("train", "test"):
+        write_lines(tmp_path / f"{split}.de", [f"w{number}" for number in range(4)])
+        write_lines(tmp_path / f"{split}.en", [good, faulty[0], good, faulty[1]])
+    sides = ("-s", "de", "-t", "en") if parser == "notation" else ("-s", "en", "-t", "de")
+    prefixes = ("--trainpref", tmp_path / "train", "--testpref", tmp_path / "test")
+    command = ("preprocess", *sides, *prefixes, *trees, *SKIP, "--max-parse-failures", 2)
+    log = run(*command, "--destdir", tmp_path / "bin")
+    pair, dictionary = f"{sides[1]}-{sides[3]}.de", load_dictionary(tmp_path / "bin", "de")
+    assert list(token_words(tmp_path / "bin" / f"train.{pair}", dictionary)) == [["w0"], ["w2"]]
+    assert len(list(token_words(tmp_path / "bin" / f"test.{pair}", dictionary))) == 4
+    assert "train: 2 pairs with a line that does not parse are left out" in log and "train.en:4" in log
+    assert "test: 2 pairs with a line that does not parse stay" in log
+    with pytest.raises(Exception, match="train.en:2|1 in every|could not be parsed"):
+        run(*command[:-4], "--on-parse-error", "stop", "--destdir", tmp_path / "stopped")

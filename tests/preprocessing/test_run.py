@@ -30,6 +30,7 @@ from tests.parsing.fake_parsers import LOADS_VARIABLE, LOG_VARIABLE, noted
 from tree_fairseq.commands.check import check_folder
 from tree_fairseq.data_bin.kinds import export_forests
 from tree_fairseq.data_bin.manifest import Manifest
+from tree_fairseq.data_bin.token_files import load_dictionary, token_words
 from tree_fairseq.errors import (
     DataFolderError,
     DestinationExistsError,
@@ -319,6 +320,17 @@ def test_plain_text_is_parsed_and_parses_are_kept(corpus, tmp_path, monkeypatch)
     run_preprocess(*prefixes(corpus / "leaves", "train", "valid"), "--destdir", tmp_path / "two", *command)
     assert noted(log) == parsed
     assert folder_bytes(tmp_path / "one") == folder_bytes(tmp_path / "two")
+
+
+def test_what_precedes_the_text_is_dropped_or_named(tmp_path, caplog):
+    for lang in ("en", "de"):
+        (tmp_path / f"train.{lang}").write_bytes(b"\xef\xbb\xbfa b\nc\n")
+        (tmp_path / f"valid.{lang}").write_bytes(b'<doc docid="1">\na\n')
+    run_preprocess(*prefixes(tmp_path, "train", "valid"), "--destdir", tmp_path / "bin", "--tree-parser", "flat")
+    for lang in ("en", "de"):
+        words = token_words(tmp_path / f"bin/train.en-de.{lang}", load_dictionary(tmp_path / "bin", lang))
+        assert list(words) == [["a", "b"], ["c"]]
+    assert f"{tmp_path}/valid.de:1: a line of markup, which becomes data" in caplog.text
 
 
 def test_a_stopped_command_parses_what_is_missing_in_any_order(tmp_path, monkeypatch):

@@ -37,6 +37,7 @@ def write(path, content: bytes):
     [
         (b"", []),
         (b"a b\n", ["a b"]),
+        (b"\xef\xbb\xbfa\n\xef\xbb\xbfb", ["a", "\ufeffb"]),
         (b"a\nb", ["a", "b"]),
         (b"a\n\n b \n", ["a", "", " b "]),
         (b"a\r\n\r\nb\r\n", ["a", "", "b"]),
@@ -58,7 +59,7 @@ _LINES = st.lists(st.text(st.characters(codec="utf-8")), max_size=5)
 def test_any_file_gives_its_lines_or_a_typed_error(tmp_path_factory, lines, ends_with_newline):
     content = "\n".join(lines) + ("\n" if ends_with_newline else "")
     path = write(tmp_path_factory.mktemp("text") / "text", content.encode())
-    expected = [line.removesuffix("\r") for line in content.split("\n")]
+    expected = [line.removesuffix("\r") for line in content.removeprefix("\ufeff").split("\n")]
     if expected[-1] == "" and not content.split("\n")[-1]:
         expected.pop()
     breaks = "\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"

@@ -7,8 +7,10 @@ language: files in the staging folder have the classes, and the texts, or the tr
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import logging
 from argparse import Namespace
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +34,7 @@ from tree_fairseq.classification.folder import (
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.staging import Staging, Work, staging_path
 from tree_fairseq.data_bin.token_files import found_impl, token_file_names, token_prefix
-from tree_fairseq.errors import DictionaryMismatchError, InputError, ParserError, UnknownClassError
+from tree_fairseq.errors import DictionaryMismatchError, InputError, LabelColumnError, ParserError, UnknownClassError
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.preprocessing.plan import (
     PreprocessPlan,
@@ -49,7 +51,7 @@ from tree_fairseq.preprocessing.text_files import TextPlan, model_within_trees, 
 from tree_fairseq.preprocessing.tree_files import TreeSide
 from tree_fairseq.support.options import given_flags, refuse_flags
 from tree_fairseq.trees.subwords import SUBWORD_SUFFIX
-from tree_fairseq.trees.text import TextInput, inspect_text, require_parallel
+from tree_fairseq.trees.text import TextInput, inspect_text, read_lines, require_parallel
 
 logger = logging.getLogger(__name__)
 
@@ -70,6 +72,7 @@ FLAGS: Flags = {
         "help": f"with --task {SENTENCE_TASK}: each line has a number instead of the class",
     },
 }
+_COLUMN_NAMES = "label labels class category target gold_label score sentiment rating polarity stars topic".split()
 # Other arguments of fairseq-preprocess that a folder of classes cannot have.
 _REFUSED = "source_modality target_modality joined_dictionary thresholdtgt nwordstgt".split()
 _REFUSED_WITHOUT_TREES = ("tree_parser", "only_source")
@@ -139,10 +142,11 @@ def _preprocess(args: Namespace, stock_main: StockMain) -> None:
     text_bytes = sum(file.size for file in inputs.values())
     with building(staging, manifest, args.workers, text_bytes, log=LOG) as work:
         texts = _write_texts(plan, examples, work)
-        write_folder(plan, texts, work, stock_main, _class_dictionary(args, examples, classes, work))
+        texts = write_folder(plan, texts, work, stock_main, _class_dictionary(args, examples, classes, work))
         _check_trees(plan, manifest)
         for split in () if args.only_source else plan.written_splits:
-            record.splits[split] = _split_record(split, examples[split], args.regression, work.output)
+            written = [line.split() for line in read_lines(texts[split, CLASS].path)]
+            record.splits[split] = _split_record(split, written, args.regression, work.output)
 
 
 def _file_of(args: Namespace, split: Split) -> Path:
@@ -186,10 +190,20 @@ def _read_examples(args: Namespace, splits: tuple[Split, ...]) -> tuple[dict[str
         path = _file_of(args, split)
         examples[split.name] = read_examples(path, args.input_format, known, has_classes, args.regression)
         if known is None and has_classes:
+            if args.input_format != "trees" and not args.regression:
+                _refuse_header(path, examples["train"].counts_of_examples(), examples["train"].classes[0][0])
             known = sorted({*examples["train"].counts()} - {UNLABELLED}, key=class_order)
     if args.regression:
         known = NumberDictionary.of_characters().symbols[Dictionary().nspecial :]
     return examples, known or []
+
+
+def _refuse_header(path: Path, counts: Counter[str], first: str) -> None:
+    """Raises LabelColumnError if the class of the first line is the name of its column."""
+    is_alone = counts[first] == 1 and len(counts) > 2
+    if is_alone and (first.lower() in _COLUMN_NAMES or list(counts.values()).count(1) == 1):
+        hint = "Leave the line out (tail -n +2). If it is an example, put it elsewhere in the file."
+        raise LabelColumnError(f"a header: no other line has the class {first!r}", path, 1, hint=hint)
 
 
 def _log_counts(args: Namespace, examples: dict[str, Examples], classes: list[str]) -> None:
@@ -289,11 +303,11 @@ def _check_trees(plan: PreprocessPlan, manifest: Manifest) -> None:
             )
 
 
-def _split_record(split: str, examples: Examples, is_number: bool, output: Path) -> ClassSplitRecord:
-    prefix, counts = token_prefix(split, TEXT, CLASS, CLASS), examples.counts()
+def _split_record(split: str, classes: list[list[str]], is_number: bool, output: Path) -> ClassSplitRecord:
+    prefix, counts = token_prefix(split, TEXT, CLASS, CLASS), Counter(itertools.chain.from_iterable(classes))
     files = token_file_names(output / prefix, found_impl(output / prefix))
     unlabelled = 0 if is_number else counts[UNLABELLED]
-    return ClassSplitRecord(prefix, len(examples.texts), sum(counts.values()), unlabelled, files)
+    return ClassSplitRecord(prefix, len(classes), sum(counts.values()), unlabelled, files)
 
 
 register_preprocessing(

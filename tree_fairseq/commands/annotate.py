@@ -54,6 +54,8 @@ class Pending:
 def annotate(args: Namespace) -> None:
     """Does the work of the command, given its arguments."""
     folder = Path(args.destdir)
+    if args.on_parse_error == "skip-pair":
+        raise InputError("--on-parse-error skip-pair would leave out lines of token files, which stay as they are")
     clear_published(folder)
     source_lang, target_lang = args.source_lang, args.target_lang = _languages(folder, args)
     sides = tuple(_with_kind(folder, side, args) for side in tree_sides_of(args, source_lang, target_lang))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import sys
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
 from typing import Any, Callable, Optional, TypeVar
 
@@ -111,6 +112,7 @@ def read_buffers(path: str, buffer_size: int) -> Iterator[InputLines]:
     """Yields ``buffer_size`` lines at a time of a text, or of standard input (``-``), whatever their bytes are."""
     first, raw_lines = 1, _raw_lines(path)
     while buffer := list(itertools.islice(raw_lines, max(buffer_size, 1))):
+        buffer[0] = buffer[0].removeprefix(BOM_UTF8) if first == 1 else buffer[0]
         yield InputLines([raw.decode("utf-8", _UNDECODED).strip() for raw in buffer], first)
         first += len(buffer)
 

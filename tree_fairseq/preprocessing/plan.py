@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import logging
 import os
+import re
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
@@ -30,6 +32,8 @@ from tree_fairseq.support.options import Flags, flag_of
 from tree_fairseq.trees.notations import Notation, notation_named, notation_names
 from tree_fairseq.trees.symbols import BINARIZATIONS, TRAVERSALS, SymbolEncoding
 from tree_fairseq.trees.text import TextInput, inspect_text, read_lines, require_parallel
+
+logger = logging.getLogger(__name__)
 
 Inputs = dict[tuple[str, str], TextInput]
 """Text files by split and language."""
@@ -82,6 +86,7 @@ SYMBOL_FLAGS: Flags = {
         "label with as many children as training never shows",
     },
 }
+_MARKUP = re.compile(r"\s*<[?!]?(?:xml|doctype|mteval|srcset|refset|tstset|doc|docid|url|talkid|title|text)\b", re.I)
 # Two commands that differ in these arguments alone write the same files.
 _INDIFFERENT = {field.name for field in fields(CommonConfig)} | {"workers", "parse_cache"}
 
@@ -315,6 +320,9 @@ def inspect_inputs(plan: PreprocessPlan) -> Inputs:
         if may_be_aligned and split.path(args.align_suffix).exists():
             files[args.align_suffix] = inspect_text(split.path(args.align_suffix))
         parallel = list(files.values())
+        for file in parallel:
+            if _MARKUP.match(next(iter(read_lines(file.path)), "")):
+                logger.warning("%s:1: a line of markup, which becomes data; texts have sentences only", file.path)
         if split.name == "train" and args.alignfile:
             parallel.append(inspect_text(args.alignfile))
         require_parallel(parallel)

@@ -1,4 +1,4 @@
-"""Programs among the texts of a command: which lines do not parse, how names are spelled, and what fields hold."""
+"""Lines of a command that do not parse, and programs: how their names are spelled, and what their fields hold."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
-from tree_fairseq.data_bin.staging import Work
+from tree_fairseq.data_bin.staging import PARSED, Work
 from tree_fairseq.data_bin.text_record import BPE
-from tree_fairseq.errors import InputError, NotationError
+from tree_fairseq.errors import InputError
+from tree_fairseq.parsing.corpus import parse_corpus
+from tree_fairseq.parsing.line_parser import LineParser
+from tree_fairseq.parsing.parsers import ParserOptions, registered_parser
 from tree_fairseq.preprocessing.plan import Inputs, PreprocessPlan, SymbolSide
 from tree_fairseq.source_code.field_types import probe
 from tree_fairseq.source_code.language import Language
@@ -21,12 +24,12 @@ from tree_fairseq.source_code.productions import MOST_CHILDREN, QUOTE, split_lea
 from tree_fairseq.source_code.spelling import CHARACTERS, Spelling, learn_spellings, words_of
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.symbols import SymbolEncoding
-from tree_fairseq.trees.text import Chunk, TextInput, chunk_lines, inspect_text, read_lines, tokens
+from tree_fairseq.trees.text import Chunk, FaultyLines, chunk_lines, inspect_text, read_lines, require_parallel, tokens
 
 logger = logging.getLogger(__name__)
 
 SKIP = "skip-pair"
-_SHOWN = 10  # faulty lines that an error names
+_SHOWN = 10  # faulty lines that a warning names
 _PROBED = 20_000  # lines whose fields the parser of the language is asked about
 
 Faults = dict[int, str]
@@ -36,76 +39,89 @@ Faults = dict[int, str]
 def prepare_programs(plan: PreprocessPlan, inputs: Inputs, work: Work) -> tuple[PreprocessPlan, Inputs]:
     """Reads all programs; returns the plan with the spelling of each language, and the inputs without faulty pairs.
 
+    With ``--on-parse-error skip-pair`` it reads the lines of all notations.
+
     Raises:
-        NotationError: lines do not parse, and ``--on-parse-error`` is not ``skip-pair``
+        InputError: lines do not parse, and ``--on-parse-error`` is not ``skip-pair``
     """
-    sides = [side for side in plan.symbol_sides if isinstance(notation_named(side.notation), Language)]
-    if not sides:
-        return plan, inputs
+    skips = plan.args.on_parse_error == SKIP
+    languages = {side.lang for side in plan.symbol_sides if isinstance(notation_named(side.notation), Language)}
+    sides = [side for side in plan.symbol_sides if side.options is None and (skips or side.lang in languages)]
     faults: dict[str, Faults] = {}
-    labels = {side.lang: Counter[str]() for side in sides}
+    labels = {lang: Counter[str]() for lang in languages}
     for side in sides:
         for split in plan.splits:
-            found, wrong = _read(inputs[split.name, side.lang], side.notation, work)
-            faults.setdefault(split.name, {}).update(wrong)
-            if wrong:
-                _report(inputs[split.name, side.lang].path, wrong, plan.args.on_parse_error == SKIP)
-            if split.name == "train":
-                labels[side.lang] = found
-    spellings = _spellings(plan, inputs, labels, work)
-    skips = plan.args.on_parse_error == SKIP
+            text = inputs[split.name, side.lang]
+            read, wrong = partial(_read_chunk, side.notation, text.path), FaultyLines()
+            for found, errors in work.pool.map(read, text.chunks, f"read {text.path}"):
+                wrong.errors += errors
+                if split.name == "train" and side.lang in labels:
+                    labels[side.lang] += found
+            if not skips:
+                wrong.raise_all()
+            faults.setdefault(split.name, {}).update({error.line or 0: str(error) for error in wrong.errors})
+    spellings = _spellings(plan, inputs, labels, work) if labels else {}
     changed = tuple(
-        dataclasses.replace(side, spelling=spellings[side.lang], skips=skips) if side.lang in spellings else side
-        for side in plan.symbol_sides
+        dataclasses.replace(side, spelling=spellings.get(side.lang), skips=skips) for side in plan.symbol_sides
     )
-    return dataclasses.replace(plan, symbol_sides=changed), _without(inputs, faults, work)
+    return dataclasses.replace(plan, symbol_sides=changed), _without(inputs, faults, work, "programs")
 
 
-def _read(text: TextInput, notation: str, work: Work) -> tuple[Counter[str], Faults]:
-    """How often each label occurs in a file of programs, and its faulty lines."""
-    counts: Counter[str] = Counter()
-    faults: Faults = {}
-    for found, wrong in work.pool.map(partial(_read_chunk, notation, text.path), text.chunks, f"read {text.path}"):
-        counts += found
-        faults.update(wrong)
-    return counts, faults
-
-
-def _read_chunk(notation: str, path: Path, chunk: Chunk) -> tuple[Counter[str], Faults]:
-    language, counts, faults = notation_named(notation), Counter[str](), Faults()
+def _read_chunk(notation: str, path: Path, chunk: Chunk) -> tuple[Counter[str], list[InputError]]:
+    """How often each label occurs in a chunk of a file of trees, and the errors about its faulty lines."""
+    reader, counts, faults = notation_named(notation), Counter[str](), FaultyLines()
     for number, line in chunk_lines(path, chunk):
-        try:
-            counts.update(node.label for node in language.read(line, path, number).preorder())
-        except InputError as error:
-            faults[number] = str(error)
-    return counts, faults
+        with faults:
+            counts.update(node.label for node in reader.read(line, path, number).preorder())
+    return counts, faults.errors
 
 
-def _report(path: Path, faults: Faults, skips: bool) -> None:
-    """Logs the faulty lines of a file, or raises NotationError if they are not to be skipped."""
-    messages = list(faults.values())
-    more = f"\n... and {len(messages) - _SHOWN} more lines of {path}" if len(messages) > _SHOWN else ""
-    if not skips:
-        raise NotationError("\n".join(messages[:_SHOWN]) + more)
-    logger.warning("[trees] %s: %d lines do not parse:\n%s%s", path, len(messages), "\n".join(messages[:_SHOWN]), more)
+def without_unparsed_pairs(plan: PreprocessPlan, inputs: Inputs, work: Work) -> Inputs:
+    """The inputs without the pairs that have a sentence on which a parser fails, or a line that is no ready-made tree.
+
+    The parses are kept for those who ask for them next.
+    """
+    faults: dict[str, Faults] = {}
+    for side in (*plan.tree_sides, *plan.symbol_sides):
+        for split in plan.splits if side.options is not None else ():
+            name, text = f"{split.name}.{side.lang}", inputs[split.name, side.lang]
+            options = side.options.replace(max_parse_failures=text.lines)
+            found = faults.setdefault(split.name, {})
+            if registered_parser(options.name).expensive:
+                folder, cache = work.staging.path / PARSED / name, work.staging.parse_cache
+                parsed = parse_corpus(text.path, folder, options, pool=work.pool, cache=cache)
+                found.update({line: f"{text.path}:{line}: the parser failed" for line in parsed.failed})
+            elif options.name == "brackets":
+                for failed in work.pool.map(partial(_failed, options, text.path), text.chunks, f"read {text.path}"):
+                    found.update(failed)
+    return _without(inputs, faults, work, "parsed pairs")
 
 
-def _without(inputs: Inputs, faults: dict[str, Faults], work: Work) -> Inputs:
+def _failed(options: ParserOptions, path: Path, chunk: Chunk) -> Faults:
+    lines = LineParser(options).parse_lines([line for _, line in chunk_lines(path, chunk)], chunk.first_line, path)
+    numbered = enumerate(lines, start=chunk.first_line)
+    return {number: f"{path}:{number}: {'; '.join(line.failures)}" for number, line in numbered if line.failures}
+
+
+def _without(inputs: Inputs, faults: dict[str, Faults], work: Work, folder: str) -> Inputs:
     """The inputs without the faulty pairs of training and validation; those of test sets stay, and count as wrong."""
     kept = dict(inputs)
     for (split, suffix), text in inputs.items():
         wrong = faults.get(split)
         if not wrong or split.startswith("test"):
             continue
-        path = work.staging.folder("programs") / f"{split}.{suffix}"
+        path = work.staging.folder(folder) / f"{split}.{suffix}"
         with open(path, "w", encoding="utf-8", newline="\n") as file:
             lines = enumerate(read_lines(text.path), start=1)
             file.writelines(f"{line}\n" for number, line in lines if number not in wrong)
         kept[split, suffix] = inspect_text(path)
+        require_parallel([kept[split, suffix]])  # some lines are left
     for split, wrong in faults.items():
         if wrong:
-            fate = "stay as programs that no output can match" if split.startswith("test") else "are left out"
-            logger.warning("[trees] %s: %d pairs with a line that does not parse %s", split, len(wrong), fate)
+            fate = "stay, and count as wrong" if split.startswith("test") else "are left out"
+            shown = "\n".join([wrong[number] for number in sorted(wrong)][:_SHOWN])
+            text = "[trees] %s: %d pairs with a line that does not parse %s:\n%s"
+            logger.warning(text, split, len(wrong), fate, shown)
     return kept
 
 

@@ -38,13 +38,14 @@ from tree_fairseq.preprocessing.plan import (
     reused_labels,
     start_manifest,
 )
-from tree_fairseq.preprocessing.programs import prepare_programs
+from tree_fairseq.preprocessing.programs import SKIP, prepare_programs, without_unparsed_pairs
 from tree_fairseq.preprocessing.symbol_files import SymbolFiles
 from tree_fairseq.preprocessing.text_files import TEXT_FLAGS, asks_for_text
 from tree_fairseq.preprocessing.tree_files import SplitTrees, TreeSide, encode_split, make_label_dictionary, write_side
 from tree_fairseq.support.files import reporting_full_disk, require_plain_file
 from tree_fairseq.support.options import Flags
 from tree_fairseq.support.processes import ProcessPool
+from tree_fairseq.trees.text import chunk_bytes
 
 logger = logging.getLogger(__name__)
 
@@ -226,8 +227,10 @@ def write_folder(
     work: Work,
     stock_main: StockMain,
     dictionaries: Mapping[str, Any] | None = None,
-) -> None:
+) -> Inputs:
     """Writes the files of a plan to the output of the work, and enters them into its manifest.
+
+    Returns the texts whose lines were written, which lack pairs that ``--on-parse-error`` leaves out.
 
     ``dictionaries`` are arguments of fairseq's ``main``, such as ``tgtdict``, for those that it is not to make itself.
     """
@@ -236,6 +239,8 @@ def write_folder(
     if plan.symbol_sides:
         plan, inputs = prepare_programs(plan, inputs, work)
     inputs = plan.text.prepare(inputs, work)
+    if plan.args.on_parse_error == SKIP:
+        inputs = without_unparsed_pairs(plan, inputs, work)
     trees, labels = {}, {}
     for side in plan.tree_sides:
         texts = {split.name: inputs[split.name, side.lang] for split in plan.splits}
@@ -259,6 +264,7 @@ def write_folder(
     if symbols:
         symbols.enter(leaves)
     plan.text.enter(work)
+    return inputs
 
 
 def encode_side(
@@ -303,7 +309,10 @@ def _link_texts(plan: PreprocessPlan, inputs: Inputs, staging: Staging) -> Path:
         if suffix not in made:
             path = folder / f"{split}.{suffix}"
             path.unlink(missing_ok=True)
-            path.symlink_to(os.path.abspath(file.path))
+            if file.chunks and file.chunks[0].start:  # without the byte order mark, which fairseq would read as text
+                path.write_bytes(b"".join(chunk_bytes(file.path, chunk) for chunk in file.chunks))
+            else:
+                path.symlink_to(os.path.abspath(file.path))
     return folder
 
 

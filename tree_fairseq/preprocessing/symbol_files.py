@@ -30,7 +30,7 @@ from tree_fairseq.preprocessing.programs import spare_symbols, spelling_name, wr
 from tree_fairseq.source_code.productions import MOST_CHILDREN
 from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.symbols import NULL, parents_and_branches, tree_of_forest, unknown_symbol
-from tree_fairseq.trees.text import Chunk, TextInput, chunk_lines, read_lines, tokens
+from tree_fairseq.trees.text import Chunk, FaultyLines, TextInput, chunk_lines, outcome_or_error, read_lines, tokens
 
 logger = logging.getLogger(__name__)
 
@@ -75,8 +75,13 @@ def encode_symbol_text(text: TextInput, side: SymbolSide, work: Work, name: str)
             for trees, _ in parse_corpus(text.path, folder, side.options, pool=work.pool, cache=cache).shards:
                 keep(*_encode(side, text.path, enumerate(read_lines(trees), start=result.lines + 1)))
         else:
-            for encoded in work.pool.map(partial(_encode_chunk, side, text.path), text.chunks, f"encoded {text.path}"):
-                keep(*encoded)
+            encode, faults = partial(outcome_or_error, partial(_encode_chunk, side, text.path)), FaultyLines()
+            for encoded in work.pool.map(encode, text.chunks, f"encoded {text.path}"):
+                with faults:
+                    if isinstance(encoded, InputError):
+                        raise encoded
+                    keep(*encoded)
+            faults.raise_all()
     arities = (side.encoding.split(symbol)[1] for symbol in result.counts)
     result.degree = 2 if side.encoding.binarization == "lcrs" else max(arities, default=0)
     logger.info(
@@ -98,18 +103,19 @@ def _encode_chunk(side: SymbolSide, path: Path, chunk: Chunk) -> tuple[str, Coun
 
 def _encode(side: SymbolSide, path: Path, numbered: Iterable[tuple[int, str]]) -> tuple[str, Counter[str], list[int]]:
     """Returns lines of trees as lines of symbols, how often each symbol occurs, and the depth of each tree."""
-    lines, counts, depths = [], Counter[str](), []
+    lines, counts, depths, faults = [], Counter[str](), [], FaultyLines()
     for number, line in numbered:
         try:
             tree = side.reader.read(line) if side.options is None else tree_of_forest(read_forest(line))
             symbols = side.encoding.encode(tree)
         except InputError as error:
-            if not side.skips:
-                raise error.at(path, number) from None
             symbols = [unknown_symbol(0)]
+            if not side.skips:
+                faults.add(error.at(path, number))
         lines.append(" ".join(symbols) + "\n")
         counts.update(symbols)
         depths.append(_depth(symbols, side))
+    faults.raise_all()
     return "".join(lines), counts, depths
 
 

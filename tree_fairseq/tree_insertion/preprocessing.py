@@ -64,6 +64,7 @@ def _with_defaults(args: Namespace) -> Namespace:
     task = f"--task {TASK}"
     refuse_flags(given_flags(args, "source_modality", "target_modality"), task, advice="the targets are trees anyway")
     refused = given_flags(args, "joined_dictionary")
+    refused["--on-parse-error skip-pair"] = args.on_parse_error == "skip-pair"
     refused["--tree-sides target"] = args.tree_parser is not None and "target" in args.tree_sides
     refuse_flags(refused, task)
     return args

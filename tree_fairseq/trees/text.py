@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 import unicodedata
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -129,8 +130,12 @@ def decode_lines(raw_lines: Iterable[bytes], path: str | os.PathLike) -> Iterato
 
 
 def decode_line(raw: bytes, path: str | os.PathLike, number: int) -> str:
-    """Returns a line of UTF-8 without its line end; TextFormatError names the first byte that is wrong."""
+    """Returns a line of UTF-8 without its line end, and without the byte order mark that a file may begin with.
+
+    TextFormatError names the first byte that is wrong.
+    """
     raw = raw.removesuffix(b"\n").removesuffix(b"\r")
+    raw = raw.removeprefix(BOM_UTF8) if number == 1 else raw
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -187,6 +192,8 @@ def inspect_text(path: str | os.PathLike) -> TextInput:
         while block := file.read(_BLOCK):
             bar.update(len(block))
             digest.update(block)
+            if not position and not rest and block.startswith(BOM_UTF8):
+                offsets = [len(BOM_UTF8)]
             block = rest + block
             end = block.rfind(b"\n") + 1
             whole, rest = block[:end], block[end:]
