@@ -16,7 +16,7 @@ _MAGIC = b"SQLite format 3\0"  # how the files of databases begin
 
 
 class Schema:
-    """The tables of a database, by name, with their columns.
+    """The tables of a database: by name, their columns with their affinities, ``number``, ``text`` or None.
 
     Args:
         statements: CREATE TABLE statements and the like
@@ -28,8 +28,9 @@ class Schema:
         names = self._database.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
         self.tables = {name: self._columns(name) for (name,) in names.fetchall()}
 
-    def _columns(self, table: str) -> list[str]:
-        return [row[0] for row in self._database.execute("SELECT name FROM pragma_table_info(?)", (table,))]
+    def _columns(self, table: str) -> dict[str, str | None]:
+        rows = self._database.execute("SELECT name, type FROM pragma_table_info(?)", (table,))
+        return {name: _affinity(declared) for name, declared in rows}
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> Schema:
@@ -57,6 +58,14 @@ class Schema:
         except (sqlite3.Error, sqlite3.Warning, ValueError):
             return False
         return True
+
+
+def _affinity(declared: str) -> str | None:
+    """The affinity of a declared type by SQLite's rules."""
+    name = declared.upper()
+    if "INT" not in name and any(part in name for part in ("CHAR", "CLOB", "TEXT")):
+        return "text"
+    return None if not name or "BLOB" in name else "number"
 
 
 def _statements(path: Path) -> str:

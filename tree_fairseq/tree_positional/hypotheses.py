@@ -275,6 +275,7 @@ class TreeHypotheses:
         rows = len(limits) * beam
         self._legal, self._beam, self._pad, self._waiting = legal, beam, pad, waiting
         self._open = OpenNodes(rows, symbols, limits.device)
+        self._arity = symbols.arity.to(limits.device)
         self._limit = limits.repeat_interleave(beam)  # [R]
         self._prefix = None if prefix is None else prefix.repeat_interleave(beam, dim=0)  # [R, P]
         self._needed = legal.smallest[ROOT].repeat(rows)  # the least number of symbols below all open nodes together
@@ -300,6 +301,23 @@ class TreeHypotheses:
             illegal[:, self._waiting] = ~self.is_complete
         self._illegal = illegal
         return illegal
+
+    def legal_symbols(self, rows: Tensor, tokens: Tensor) -> Tensor:
+        """Returns whether ids, of any shape, would fill an open node of their rows, after :meth:`illegal_symbols`."""
+        return ~self._illegal[rows, tokens] & (self._open.count[rows] > 0)
+
+    def completes(self, rows: Tensor, tokens: Tensor) -> Tensor:
+        """Returns whether ids, of any shape, are the last symbols of the trees of their rows."""
+        return self.legal_symbols(rows, tokens) & (self._open.count[rows] == 1) & (self._arity[tokens] == 0)
+
+    def refuse(self, rows: Tensor, tokens: Tensor) -> None:
+        """Makes ids illegal in their rows."""
+        self._illegal[rows, tokens] = True
+
+    def skip(self, sentences: Tensor) -> None:
+        """Ends all rows of some sentences, ``[B]`` bool."""
+        self.is_dead = self.is_dead | sentences.repeat_interleave(self._beam)
+        self._examine_next()
 
     def why_illegal(self, row: int, symbol: int, symbols: SymbolTable) -> str | None:
         """Says why a symbol must not come next in a row, after :meth:`illegal_symbols`; None if it may."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -26,6 +26,7 @@ from tree_fairseq.data_bin.symbol_dictionary import FieldTable, Grammar, SymbolT
 from tree_fairseq.errors import StructuralSearchError
 from tree_fairseq.support.options import refuse_flags
 from tree_fairseq.tasks.tree_task import TreeEnsemble
+from tree_fairseq.tree_positional.checked_search import CheckedSearch, ProgramCheck
 from tree_fairseq.tree_positional.hypotheses import LegalSymbols, TreeHypotheses
 from tree_fairseq.trees.symbols import unknown_symbol
 
@@ -35,6 +36,8 @@ logger = logging.getLogger(__name__)
 # replaces rows at minus infinity. Sampling exponentiates them, and the exponentials must not all vanish.
 _MASKED, _FLOOR = -1e9, -1e4
 _MASKED_SAMPLE, _FLOOR_SAMPLE = -80.0, -40.0
+
+_WIDER = 4  # so many times more beams are tried where no hypothesis is a program
 
 
 class StructuralEnsemble(TreeEnsemble):
@@ -102,8 +105,8 @@ class StructuralGenerator(SequenceGenerator):
     times its source length plus ``max_len_b`` symbols, or as many as the smallest tree. Scores leave EOS out.
 
     Symbols have the arities and branches of the table ``symbols``; a ``grammar`` allows them only under its parents and
-    branches, or in its fields. Hypotheses that are not ``is_valid``, given their tokens, are dropped; if none of a
-    sentence is valid, they stay. The other arguments are fairseq's.
+    branches, or in its fields. With a ``check``, only programs are hypotheses. A sentence for which the search finds
+    none is searched again with more beams, then for ever shorter programs. The other arguments are fairseq's.
 
     Raises:
         StructuralSearchError: an option does not work with trees, or the dictionary makes no tree
@@ -115,7 +118,7 @@ class StructuralGenerator(SequenceGenerator):
         tgt_dict: Dictionary,
         symbols: SymbolTable,
         grammar: Grammar | FieldTable | None = None,
-        is_valid: Callable[[Tensor], bool] | None = None,
+        check: ProgramCheck | None = None,
         max_len_a: float = 0,
         max_len_b: int = 200,
         **options,
@@ -147,10 +150,12 @@ class StructuralGenerator(SequenceGenerator):
         ensemble = StructuralEnsemble(models, eos, self._waiting, penalties, isinstance(search, Sampling))
         # This class limits lengths itself: fairseq's limits hold for the batch as a whole and count EOS.
         super().__init__(ensemble, tgt_dict, max_len_a=0, min_len=0, **options)
+        self._checked = None
+        if check is not None:
+            self.search = self._checked = CheckedSearch(self.search, tgt_dict, check, ensemble.masked)
         self.symbols = symbols
         self.legal = LegalSymbols.build(symbols, grammar, tuple(never))
         self.limit_a, self.limit_b = max_len_a, max_len_b
-        self.is_valid = is_valid
         self._still_growing: list[bool] = []
         self._warned: set[str] = set()
 
@@ -158,22 +163,52 @@ class StructuralGenerator(SequenceGenerator):
         """fairseq's search with a length limit for each sentence; the mask enforces prefixes."""
         if constraints is not None:
             raise StructuralSearchError("--constraints does not work with a search for trees; leave it out")
-        tokens = sample["net_input"]["src_tokens"]
         lengths = self._limits(sample["net_input"])
-        limits = torch.tensor(lengths, device=tokens.device)
-        self.legal = self.legal.to(tokens.device)
-        prefix = None if prefix_tokens is None else self._checked_prefix(prefix_tokens.to(tokens.device), limits)
-        self.max_len_b = max(lengths)
-        self.model.trees = TreeHypotheses(
-            self.symbols, self.legal, limits, self.beam_size, prefix, self.pad, self._waiting
-        )
         self.model.is_faulty = False
-        found = [self._results(hypotheses) for hypotheses in super()._generate(sample, None, bos_token=bos_token)]
+        found = self._search(sample, lengths, prefix_tokens, bos_token)
+        if self._checked is not None and not all(found):
+            found = self._search_again(found, sample, lengths, prefix_tokens, bos_token)
         if self.model.is_faulty:
             self._warn_once(
                 "NaN: a model gives probabilities that are not numbers; trees were made without them. Its checkpoint "
                 "may be damaged, or --fp16 may be too narrow for it"
             )
+        return found
+
+    def _search(self, sample, lengths: list[int], prefix_tokens, bos_token, skipped=()) -> list[list[dict]]:
+        """Searches for trees of at most so many symbols; ``skipped`` says which sentences need none."""
+        device = sample["net_input"]["src_tokens"].device
+        limits = torch.tensor(lengths, device=device)
+        self.legal = self.legal.to(device)
+        prefix = None if prefix_tokens is None else self._checked_prefix(prefix_tokens.to(device), limits)
+        self.max_len_b = max(lengths)
+        self.model.trees = TreeHypotheses(
+            self.symbols, self.legal, limits, self.beam_size, prefix, self.pad, self._waiting
+        )
+        if skipped:
+            self.model.trees.skip(torch.tensor(skipped, device=device))
+        if self._checked is not None:
+            self._checked.trees = self.model.trees
+        return [self._results(hypotheses) for hypotheses in super()._generate(sample, None, bos_token=bos_token)]
+
+    def _search_again(self, found, sample, lengths, prefix_tokens, bos_token) -> list[list[dict]]:
+        """Finds programs for the sentences that have none; the last resort is a tree that the check refuses."""
+        beam, least = self.beam_size, self.legal.smallest_tree
+        self.beam_size = min(_WIDER * beam, self.vocab_size - 1)
+        limits = [lengths]
+        while prefix_tokens is None and max(limits[-1]) > least:
+            limits.append([max(length // 2, least) for length in limits[-1]])
+        for shorter in limits:
+            if not all(found):
+                others = self._search(sample, shorter, prefix_tokens, bos_token, list(map(bool, found)))
+                found = [mine or other[:beam] for mine, other in zip(found, others)]
+        self.beam_size = beam
+        if not all(found):
+            self._warn_once("invalid: the search finds no program for a sentence; its output is not a program")
+            self._checked.is_active = False
+            others = self._search(sample, lengths, prefix_tokens, bos_token, list(map(bool, found)))
+            self._checked.is_active = True
+            found = [mine or other for mine, other in zip(found, others)]
         return found
 
     def finalize_hypos(self, step, bbsz_idx, eos_scores, tokens, scores, finalized, finished, *others):
@@ -228,13 +263,7 @@ class StructuralGenerator(SequenceGenerator):
 
     def _results(self, hypotheses: list[dict]) -> list[dict]:
         """Returns the hypotheses that are trees."""
-        found = [self._without_waiting(hypothesis) for hypothesis in hypotheses if hypothesis["score"] > -math.inf]
-        if self.is_valid is None:
-            return found
-        valid = [hypothesis for hypothesis in found if self.is_valid(hypothesis["tokens"])]
-        if not valid:
-            self._warn_once("invalid: the language refuses all hypotheses of a sentence; raise --beam")
-        return valid or found
+        return [self._without_waiting(hypothesis) for hypothesis in hypotheses if hypothesis["score"] > -math.inf]
 
     def _without_waiting(self, hypothesis: dict) -> dict:
         """Removes the columns in which a complete tree waited."""

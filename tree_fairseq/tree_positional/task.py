@@ -2,14 +2,13 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Callable, Optional
+from typing import Optional
 
 from fairseq import utils
 from fairseq.tasks import register_task
-from torch import Tensor
 
 from tree_fairseq.data_bin.symbol_dictionary import FieldTable, SymbolDictionary, TypedGrammar, load_grammar
-from tree_fairseq.errors import DataFolderError, MissingTreesError, SymbolTreeError
+from tree_fairseq.errors import DataFolderError, MissingTreesError
 from tree_fairseq.nn.modalities import CONSTITUENCY, SEQUENCE, SYMBOLS
 from tree_fairseq.source_code.asdl import AsdlGrammar
 from tree_fairseq.source_code.field_types import FieldTypes
@@ -17,6 +16,7 @@ from tree_fairseq.source_code.schema import Schema
 from tree_fairseq.support.options import option
 from tree_fairseq.tasks.translation import TranslationWithTreesConfig, TranslationWithTreesTask
 from tree_fairseq.tasks.tree_task import ValidationAccuracyConfig, ValidationAccuracyTask
+from tree_fairseq.tree_positional.checked_search import ProgramCheck
 from tree_fairseq.tree_positional.search import StructuralGenerator
 from tree_fairseq.trees.notations import notation_named
 
@@ -68,7 +68,7 @@ class StructuralTranslationTask(ValidationAccuracyTask, TranslationWithTreesTask
                 **(extra_gen_cls_kwargs or {}),
                 "symbols": self.target_side.symbols,
                 "grammar": self._grammar(),
-                "is_valid": self._validity(),
+                "check": self._program_check(),
                 "print_alignment": getattr(args, "print_alignment", None),
             }
         return super().build_generator(models, args, seq_gen_cls, extra_gen_cls_kwargs, **kwargs)
@@ -96,23 +96,14 @@ class StructuralTranslationTask(ValidationAccuracyTask, TranslationWithTreesTask
             )
         return FieldTable.of(grammar, self.target_dictionary.symbols, self.target_side.symbols)
 
-    def _validity(self) -> Optional[Callable[[Tensor], bool]]:
-        """Returns whether the language's own parser reads a hypothesis, as a function; None without a language."""
+    def _program_check(self) -> Optional[ProgramCheck]:
+        """The check by the programming language, and by the schema; None without a language."""
         if self.cfg.grammar != "language":
             if self.cfg.schema is not None:
                 raise DataFolderError("--schema goes with --grammar language")
             return None
-        language = notation_named(self.target_side.record.notation)
         schema = None if self.cfg.schema is None else Schema.load(self.cfg.schema)
-
-        def is_valid(tokens: Tensor) -> bool:
-            try:
-                tree = self.target_dictionary.tree(tokens)
-            except SymbolTreeError:
-                return False
-            return language.accepts(tree) and (schema is None or schema.runs(language.write(tree)))
-
-        return is_valid
+        return ProgramCheck(self.target_dictionary, notation_named(self.target_side.record.notation), schema)
 
     def count_accurate(self, sample: dict, hypotheses: list[list[dict]]) -> int:
         """Counts the targets of a batch that the best hypothesis matches symbol by symbol."""

@@ -1,0 +1,119 @@
+"""Searches that ask the programming language, and the database, about each continuation they would take.
+
+A grammar by types is a mask that is computed once. Some rules depend on more of a program: which tables are in scope,
+or what only the parser knows. They are asked as in PICARD (Scholak et al., EMNLP 2021), for the candidates of the beam
+alone: a candidate that is refused makes room for the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from fairseq.search import Search
+
+from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary
+from tree_fairseq.source_code.language import Language
+from tree_fairseq.source_code.schema import Schema
+from tree_fairseq.source_code.scopes import Scopes
+from tree_fairseq.tree_positional.hypotheses import TreeHypotheses
+from tree_fairseq.trees.symbols import HOLE
+from tree_fairseq.trees.tree import Tree, tree_from_preorder
+
+
+class ProgramCheck:
+    """Says which sequences of symbols are programs, and which may become programs.
+
+    Args:
+        dictionary: the symbols of the target
+        language: reads the programs
+        schema: a database on which queries must run; None if there is none
+    """
+
+    def __init__(self, dictionary: SymbolDictionary, language: Language, schema: Schema | None = None):
+        self._dictionary, self._language, self._schema = dictionary, language, schema
+        is_preorder = dictionary.encoding.traversal == "dfs"
+        self._scopes = None if schema is None or not is_preorder else Scopes(schema)
+        arities = dictionary.table().arity.tolist()
+        split = [
+            dictionary.encoding.split(symbol) if arity >= 0 else ("", -1)
+            for symbol, arity in zip(dictionary.symbols, arities)
+        ]
+        self._labels, self._arities = map(list, zip(*split))
+        self.concerned = torch.tensor(
+            [self._scopes is not None and arity >= 0 and Scopes.concern(label) for label, arity in split]
+        )
+        """``[V]`` bool: the symbols to which :meth:`is_possible` can say no where they do not complete a program."""
+
+    def is_program(self, ids: Sequence[int]) -> bool:
+        """Whether the language reads a program, and the database can run it."""
+        tree = self._dictionary.tree(ids)
+        if self._schema is not None and not self._schema.runs(self._language.write(tree)):
+            return False
+        return self._language.accepts(tree)
+
+    def is_possible(self, ids: Sequence[int]) -> bool:
+        """Whether the names of an incomplete program are bound, or may still be."""
+        return self._scopes is None or self._scopes.allows(self._partial_tree(ids))
+
+    def _partial_tree(self, ids: Sequence[int]) -> Tree:
+        """The tree of the first symbols in preorder; a missing subtree is a leaf HOLE."""
+        labels, arities = [self._labels[index] for index in ids], [self._arities[index] for index in ids]
+        missing = 1 + sum(arities) - len(arities)
+        return tree_from_preorder(labels + [HOLE] * missing, arities + [0] * missing)
+
+
+class CheckedSearch(Search):
+    """A search of fairseq whose candidates are checked before it returns them.
+
+    Args:
+        search: finds the candidates
+        dictionary: the symbols of the target
+        check: refuses them
+        masked: the score of a refused candidate
+    """
+
+    def __init__(self, search: Search, dictionary: SymbolDictionary, check: ProgramCheck, masked: float):
+        super().__init__(dictionary)
+        self.search, self.check, self._masked = search, check, masked
+        self.stop_on_max_len = search.stop_on_max_len
+        self.trees: TreeHypotheses | None = None
+        self.is_active = True
+
+    def step(self, step, lprobs, scores, prev_output_tokens=None, original_batch_idxs=None):
+        """Returns fairseq's candidates of ``lprobs``, ``[B, K, V]``, where refused symbols are masked in place."""
+        checked: set[tuple[int, int]] = set()
+        while True:
+            found = self.search.step(step, lprobs, scores, prev_output_tokens, original_batch_idxs)
+            if not self.is_active:
+                return found
+            refused = self._refused(lprobs, found[1], found[2], prev_output_tokens, checked)
+            if not refused:
+                return found
+            rows, symbols = torch.tensor(refused, device=lprobs.device).unbind(1)
+            lprobs.view(-1, lprobs.size(-1))[rows, symbols] = self._masked
+            self.trees.refuse(rows, symbols)
+
+    def prune_sentences(self, batch_idxs):
+        return self.search.prune_sentences(batch_idxs)
+
+    def _refused(self, lprobs, symbols, beams, tokens, checked) -> list[tuple[int, int]]:
+        """Returns the candidates, as rows and symbols, that the check refuses and that were not checked before."""
+        sentences, beam, _ = lprobs.shape
+        rows = beams + torch.arange(sentences, device=beams.device)[:, None] * beam  # [B, candidates]
+        completes = self.trees.completes(rows, symbols)
+        self.check.concerned = self.check.concerned.to(symbols.device)
+        is_open = completes | self.trees.legal_symbols(rows, symbols) & self.check.concerned[symbols]
+        places = is_open.nonzero(as_tuple=True)
+        refused = []
+        for row, symbol, is_complete in zip(
+            rows[places].tolist(), symbols[places].tolist(), completes[places].tolist()
+        ):
+            if (row, symbol) in checked:
+                continue
+            checked.add((row, symbol))
+            ids = [*tokens[row, 1:].tolist(), symbol]
+            says: Callable[[Sequence[int]], bool] = self.check.is_program if is_complete else self.check.is_possible
+            if not says(ids):
+                refused.append((row, symbol))
+        return refused
