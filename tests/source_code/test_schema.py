@@ -28,8 +28,10 @@ def schema(request, tmp_path) -> Schema:
 
 
 def test_tables_have_their_columns(schema):
-    city = ["city_name", "population", "state_name"]
-    assert schema.tables == {"state": ["state_name", "area", "capital"], "city": city}
+    assert schema.tables == {
+        "state": {"state_name": "text", "area": "number", "capital": "text"},
+        "city": {"city_name": "text", "population": "number", "state_name": "text"},
+    }
 
 
 @pytest.mark.parametrize(

@@ -310,3 +310,52 @@ def test_options_that_do_not_work_with_trees_are_refused(options, flag):
         options = {**options, "search_strategy": options["search_strategy"](vocabulary.dictionary)}
     with pytest.raises(StructuralSearchError, match=flag):
         generator(vocabulary, TableModel(vocabulary.dictionary), **options)
+
+
+class Refusals:
+    """A check that refuses some trees, and the prefixes of those alone."""
+
+    def __init__(self, vocabulary: Vocabulary, trees, refused):
+        self.allowed = set(trees) - set(refused)
+        self.concerned = vocabulary.table.arity >= 0
+
+    def is_program(self, ids) -> bool:
+        return tuple(ids) in self.allowed
+
+    def is_possible(self, ids) -> bool:
+        return any(tree[: len(ids)] == tuple(ids) for tree in self.allowed)
+
+
+@settings(max_examples=30, deadline=None)
+@given(drawn=all_trees(), seed=st.integers(0, 99), data=st.data())
+def test_refused_trees_make_room_for_the_next_ones(drawn, seed, data):
+    vocabulary, limit, trees = drawn
+    check = Refusals(vocabulary, trees, data.draw(st.sets(st.sampled_from(trees)) if trees else st.just(set())))
+    if data.draw(st.booleans()):
+        check.is_possible = lambda ids: True  # only complete trees are refused
+    model = TableModel(vocabulary.dictionary, seed)
+    ranking = ranked(sorted(check.allowed), lambda prefix: model.log_probabilities(SOURCE, prefix), 1.0)
+    beam = len(vocabulary.dictionary) - 1
+    hypotheses = generate(vocabulary, model, beam_size=beam, max_len_b=limit, check=check)[0]
+    if ranking:
+        assert_same(hypotheses, ranking)
+        narrow = generate(vocabulary, model, beam_size=1, max_len_b=limit, check=check)[0]
+        assert found(narrow)[0][0] in check.allowed
+    else:
+        assert found(hypotheses)[0][0] in vocabulary.trees(max(limit, 1)), "the output is a tree all the same"
+
+
+def test_a_sentence_without_a_program_is_searched_again_and_the_log_says_so(caplog):
+    vocabulary = Vocabulary.of([0, 0, 2], "dfs", "none")
+    trees = vocabulary.trees(5)
+    model = TableModel(vocabulary.dictionary)
+    smallest = min(trees, key=len)
+    check = Refusals(vocabulary, trees, set(trees) - {smallest})
+    check.is_possible = lambda ids: True
+    assert [found(one)[0][0] for one in generate(vocabulary, model, [SOURCE, [5, 2]], max_len_b=5, check=check)] == [
+        smallest
+    ] * 2
+    assert not caplog.records
+    check.allowed.clear()
+    assert generate(vocabulary, model, max_len_b=5, check=check)[0]
+    assert "the search finds no program" in caplog.text

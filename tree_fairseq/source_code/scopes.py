@@ -56,6 +56,10 @@ class _Source:
     name: _Name
     columns: dict[str, str | None] | None
 
+    @property
+    def is_known(self) -> bool:
+        return self.name.is_whole and self.columns is not None
+
     def has(self, column: _Column) -> bool:
         if column.table is not None and not (column.table.fits(self.name.text) if self.name.is_whole else True):
             return False
@@ -78,8 +82,8 @@ class _Scope:
         """The affinity of a column, None if it has none. Raises _Unbound if nothing can bind it."""
         found = [source for source in self.sources if source.has(column)]
         if found:
-            is_certain = column.name.is_whole and column.table is None and not self.merges_columns
-            if is_certain and sum(source.columns is not None for source in found) > 1:
+            is_whole = column.name.is_whole and (column.table is None or column.table.is_whole)
+            if is_whole and not self.merges_columns and sum(source.is_known for source in found) > 1:
                 raise _Unbound  # the name is ambiguous
             columns = found[0].columns
             return columns.get(column.name.text) if columns and column.name.is_whole else None
@@ -95,8 +99,6 @@ class _Scope:
 
     def add(self, source: _Source) -> None:
         """Adds the next table, which may be incomplete."""
-        if source.name.is_whole and any(source.name == other.name for other in self.sources):
-            raise _Unbound  # two tables of one name
         self.sources.append(source)
         if self.missing is None:
             return
