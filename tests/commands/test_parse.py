@@ -34,7 +34,7 @@ def test_the_command_line(text, tmp_path, small_blocks, capfd):
 
 
 def test_shards_are_parsed_one_by_one_and_joined(text, tmp_path, small_blocks, caplog):
-    output, flags = tmp_path / "out.trees", ["--tree-parser", "faulty", "--max-parse-failures", "1"]
+    output, flags = tmp_path / "out.trees", ["--tree-parser", "faulty"]
     write_text(text, [*toy_lines(94), "a NONE"])
     assert main([str(text), str(output), *flags, "--shard", "2/3"]) == 0
     assert main(["--join", str(output)]) == 1 and "lacks shards: 0/3, 1/3" in caplog.text
@@ -44,11 +44,12 @@ def test_shards_are_parsed_one_by_one_and_joined(text, tmp_path, small_blocks, c
     assert "1 of 90 sentences could not be parsed" in caplog.text and "Lines: 95" in caplog.text
     left_by_a_killed_process = tmp_path / "out.trees.shards" / ".2-of-3.trees.0123.tmp"
     left_by_a_killed_process.touch()
-    assert main(["--join", str(output), *flags]) == 0 and not left_by_a_killed_process.exists()
-    assert main([str(text), str(tmp_path / "at-once"), *flags]) == 0
+    limit = ["--max-parse-failures", "1"]
+    assert main(["--join", str(output), *limit]) == 0 and not left_by_a_killed_process.exists()
+    assert main([str(text), str(tmp_path / "at-once"), *flags, *limit]) == 0
     assert output.read_bytes() == (tmp_path / "at-once").read_bytes()
     # In another form, too.
-    assert main(["--join", str(output), *flags, "--format", "json"]) == 0
+    assert main(["--join", str(output), *limit, "--format", "json"]) == 0
     assert len(list(map(json.loads, output.read_text().splitlines()))) == 95
 
 
@@ -114,11 +115,13 @@ def test_a_corpus_in_another_form(text, tmp_path, capsys):
     ("arguments", "message"),
     [
         (["a", "--text", "b"], "--text and the file a are two texts"),
-        (["a", "--shard", "0/2"], "--shard is for a corpus"),
+        (["a", "--shard", "0/2"], "--shard would be ignored with a text to look at: it goes with a corpus"),
         (["a", "out", "--shard", "2/2"], "I/N with I from 0 to N-1, such as 0/8, not '2/2'"),
         (["-", "out"], "a corpus is read from a file"),
         (["a", "out", "--format", "svg"], "--format svg writes to the standard output"),
         (["a", "out", "--read", "penn"], "--read penn writes to the standard output"),
+        (["a", "--join", "out"], "--join out reads its shards: leave out a"),
+        (["a", "--read", "penn", "--format", "conllu"], "--format conllu needs the dependencies of a parser"),
     ],
 )
 def test_options_that_do_not_go_together(arguments, message, capsys):

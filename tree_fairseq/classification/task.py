@@ -37,7 +37,7 @@ from tree_fairseq.data_bin.token_files import load_dictionary
 from tree_fairseq.data_bin.tree_store import load_label_dictionary
 from tree_fairseq.errors import DataFolderError, DictionaryMismatchError, InputError
 from tree_fairseq.nn.tree_batch import TreeReader, as_stored
-from tree_fairseq.parsing.trust import options_for_new_text
+from tree_fairseq.parsing.trust import options_for_new_text, require_read_by_parser
 from tree_fairseq.support.options import option
 from tree_fairseq.tasks.pair_dataset import NewLines, first_line_of
 from tree_fairseq.tasks.tree_task import NewTextConfig, TreeTask, TreeTaskConfig
@@ -237,6 +237,7 @@ class TreeClassificationTask(ClassificationTask):
     def __init__(self, cfg: TreeClassificationConfig):
         super().__init__(cfg)
         self.trees = self.manifest.side(TEXT)
+        require_read_by_parser(self.record.text_options if self.record.node_labels else self.trees.options, cfg)
         self.label_dictionary = load_label_dictionary(self.folder / self.trees.labels)
         for name, dictionary in (("text", self.src_dict), ("label", self.label_dictionary), ("class", self.tgt_dict)):
             logger.info("%s dictionary: %d types", name, len(dictionary))

@@ -31,7 +31,7 @@ from tree_fairseq.explorer.page import page_html, write_page
 from tree_fairseq.explorer.server import ExplorerServer
 from tree_fairseq.explorer.systems import System
 from tree_fairseq.support.files import write_json
-from tree_fairseq.support.options import command
+from tree_fairseq.support.options import command, refuse_unread
 from tree_fairseq.trees.text import read_lines
 
 logger = logging.getLogger(__name__)
@@ -178,6 +178,12 @@ def _check(args: argparse.Namespace) -> None:
     """Refuses flags that do not fit before any work is done."""
     if args.path is None:
         raise InputError("--path CHECKPOINT is missing, the model to explore", hint="--demo explores the package's.")
+    unread = {"buffer_size": "sentences are read one by one"}
+    if args.input != "-":
+        unread["gen_subset"] = "the sentences are those of --input"
+    if not args.serve:
+        unread["port"] = "it goes with --serve"
+    refuse_unread(args.given, unread)
     if len(args.baseline or ()) > 2:
         raise InputError("--baseline is one CHECKPOINT and, if it has another, its folder")
     _check_files(args)

@@ -19,13 +19,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from fairseq import options
-from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq.dataclass.configs import GenerationConfig
 
 import tree_fairseq
-from tree_fairseq.errors import ScoringError
+from tree_fairseq.commands.checkpoints import load_models, parse_flags
+from tree_fairseq.errors import InputError, ScoringError
 from tree_fairseq.scoring.bracket_f1 import compare, table
-from tree_fairseq.support.options import command
+from tree_fairseq.support.options import command, refuse_unread
 from tree_fairseq.treeformer.induction import Inducer
 from tree_fairseq.trees.bracket import write_forest
 from tree_fairseq.trees.subwords import join_words
@@ -60,35 +60,44 @@ def _run(args: argparse.Namespace, inducer: Inducer, gold: Sequence[Forest] | No
         logger.info("%s", table(scores))
 
 
+def _add_flags(parser: argparse.ArgumentParser) -> list[str]:
+    parser.prog, parser.description = "tree-fairseq induce", __doc__.splitlines()[0]
+    add = parser.add_argument_group("Induced trees (--input FILE reads raw text instead of --gen-subset)").add_argument
+    gold = "bracketed gold trees of the sentences, for F1; without --gen-subset and --input, their words are read"
+    own = [
+        add("--output", type=Path, metavar="FILE", help="where to write the trees (default: standard output)"),
+        add("--gold", type=Path, metavar="FILE", help=gold),
+    ]
+    return [action.dest for action in own]
+
+
 @command
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command."""
     tree_fairseq.register()
-    parser = options.get_interactive_generation_parser()
-    parser.prog, parser.description = "tree-fairseq induce", __doc__.splitlines()[0]
-    add = parser.add_argument_group("Induced trees (--input FILE reads raw text instead of --gen-subset)").add_argument
-    add("--output", type=Path, metavar="FILE", help="where to write the trees (default: standard output)")
-    gold = "bracketed gold trees of the sentences, for F1; without --gen-subset and --input, their words are read"
-    add("--gold", type=Path, metavar="FILE", help=gold)
-    parser.set_defaults(gen_subset=None)
-    args = options.parse_args_and_arch(parser, input_args=arguments)
+    args, overrides = parse_flags(_add_flags, sys.argv[1:] if arguments is None else list(map(str, arguments)))
+    unread = dict.fromkeys(
+        (*GenerationConfig.__dataclass_fields__, "buffer_size"), "trees are induced without a search"
+    )
+    refuse_unread(args.given, unread)
+    if {"gen_subset", "input"} <= args.given:
+        raise InputError("--gen-subset and --input are two texts: leave one of them out")
     if args.path is None:
-        parser.error("--path CHECKPOINT is missing")
-    reads_gold = args.gold is not None and args.gen_subset is None and args.input == "-"
-    args.gen_subset = args.gen_subset or "test"
+        raise InputError("--path CHECKPOINT is missing")
     if args.output is not None and not args.output.parent.is_dir():
-        parser.error(f"{args.output}: the folder {args.output.parent} does not exist")
+        raise InputError(f"the folder {args.output.parent} does not exist", args.output)
     gold = None
     if args.gold is not None:
         lines = enumerate(read_lines(args.gold), start=1)
         gold = [read_sentences(line, args.gold, number) for number, line in lines]
-    inducer = Inducer(convert_namespace_to_omegaconf(args))
-    if reads_gold:
-        inducer.read_text([" ".join(forest_leaves(forest)) for forest in gold])
-    elif args.input != "-":
+    interface = load_models(args.path, args.data, overrides, args.cpu)
+    inducer = Inducer(interface.half() if args.fp16 else interface)
+    if args.input != "-":
         inducer.read_text(list(read_lines(args.input)))
+    elif gold is not None and "gen_subset" not in args.given:
+        inducer.read_text([" ".join(forest_leaves(forest)) for forest in gold])
     else:
-        inducer.read_subset()
+        inducer.read_subset(args.gen_subset)
     if gold is not None:
         _check_gold(gold, inducer, args.gold)
     _run(args, inducer, gold)

@@ -37,11 +37,11 @@ from tree_fairseq.parsing.corpus import (
     parse_shard_alone,
     shards_of,
 )
-from tree_fairseq.parsing.line_parser import LineParser
+from tree_fairseq.parsing.line_parser import ARGUMENTS, LineParser, require_read
 from tree_fairseq.parsing.parsers import add_parser_arguments, check_failures, options_from_arguments
 from tree_fairseq.parsing.pieces import with_kind_of
 from tree_fairseq.source_code.registry import registered_languages
-from tree_fairseq.support.options import command
+from tree_fairseq.support.options import command, given_arguments, refuse_unread
 from tree_fairseq.support.processes import ProcessPool
 from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.notations import NOTATIONS, notation_named
@@ -104,20 +104,57 @@ def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     add_parser_arguments(parser.add_argument_group("trees"))
     args = parser.parse_args(arguments)
     _check(parser, args)
+    try:
+        refuse_unread(given_arguments(parser, arguments), *_unread(args))
+        require_read(options_from_arguments(args))
+    except InputError as error:
+        parser.error(str(error))
     return args
+
+
+_PARSING = (*ARGUMENTS.values(), "parse_cache")
+# All of them with --read penn, and the first three, about words and labels, with --read corenlp.
+_READ_OF_TREES = ("keep_empty", "tree_strip_function_tags", "tree_tag_separators", "tree_noise", "on_parse_error")
+
+
+def _unread(args: argparse.Namespace) -> tuple[dict[str, str], str]:
+    """Returns the arguments that the command does not read in the mode of ``args``, with the way out, and the mode."""
+    corpus = dict.fromkeys(("shard", "workers"), "it goes with a corpus, INPUT OUTPUT")
+    if args.join is not None:
+        own = (name for name in _PARSING if name != "max_parse_failures")
+        return dict.fromkeys(("text", "shard", "workers", *own), "give it where the shards are parsed"), "--join"
+    if args.read is not None:
+        own = _READ_OF_TREES[: {"penn": 5, "corenlp": 3}.get(args.read, 0)]
+        way_out = "nothing is parsed. tree-fairseq parse --tree-parser brackets reads trees with the flags of parsers"
+        return {
+            **dict.fromkeys((name for name in _PARSING if name not in own), way_out),
+            **corpus,
+        }, f"--read {args.read}"
+    if args.output is None and args.format == "conllu":
+        names = ("binarize", "spans", "tree_strip_function_tags", "tree_noise", "on_parse_error", "parse_cache")
+        more = dict.fromkeys((*names, "max_parse_failures"), "dependencies have no constituents")
+        return {**corpus, **more}, "--format conllu"
+    if args.output is None:
+        return {**corpus, "max_parse_failures": corpus["workers"]}, "a text to look at"
+    if args.shard is not None:
+        form = dict.fromkeys(("format", "binarize", "spans", "max_parse_failures"), "it goes with --join")
+        return {**form, "workers": "it goes with the whole corpus, without --shard"}, "--shard"
+    return {}, ""
 
 
 def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
     """Ends the program with a message where options do not go together."""
     if args.text is not None and args.input is not None:
         parser.error(f"--text and the file {args.input} are two texts: leave one of them out")
+    if args.format == "conllu" and args.read is not None:
+        parser.error(f"--format conllu needs the dependencies of a parser, and --read {args.read} has none")
     if args.output is None and args.join is None:
-        if args.shard is not None:
-            parser.error("--shard is for a corpus: tree-fairseq parse INPUT OUTPUT --shard I/N")
         if args.text is None and args.input is None and sys.stdin is not None and sys.stdin.isatty():
             parser.error("no text: give --text 'a sentence', a file, or a pipe (- reads what you type)")
     elif args.input == "-":
         parser.error("a corpus is read from a file; without OUTPUT, - is the standard input")
+    elif args.join is not None and args.input is not None:
+        parser.error(f"--join {args.join} reads its shards: leave out {args.input}")
     elif args.format in ("svg", "conllu") or args.read is not None:
         option = f"--format {args.format}" if args.read is None else f"--read {args.read}"
         output = args.output or args.join
@@ -288,7 +325,7 @@ def _look(args: argparse.Namespace) -> None:
         trees = read_corenlp("\n".join(_lines(args)), _place(args))
         parts = form.write((" ".join(tree.leaves()), options.conventions.apply((tree,), Counter())) for tree in trees)
     else:
-        parser = LineParser(options)
+        parser = LineParser(options, cache=args.parse_cache)
         parts = _dependencies(args, parser) if form is None else form.write(_parsed(args, parser))
     for part in parts:
         sys.stdout.write(part)

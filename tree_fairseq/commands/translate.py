@@ -27,7 +27,7 @@ from tree_fairseq.errors import InputError
 from tree_fairseq.new_text.faulty_lines import read_buffers, read_with_care
 from tree_fairseq.new_text.translations import Sentence, Translator, stored_tree, typed_trees
 from tree_fairseq.support.files import atomic_file
-from tree_fairseq.support.options import command, flag_of, refuse_flags
+from tree_fairseq.support.options import command, flag_of, refuse_flags, refuse_unread
 from tree_fairseq.support.progress import with_progress
 from tree_fairseq.tasks.pair_dataset import InputLines
 
@@ -37,6 +37,7 @@ _REFUSED = (
     "constraints prefix_size replace_unk score_reference lm_path results_path "
     "num_shards shard_id distributed_world_size"
 ).split()
+_TEXT = "it goes with a text, --input FILE or a pipe"
 
 
 def _add_flags(parser: ArgumentParser) -> list[str]:
@@ -127,6 +128,13 @@ def _check(args: Namespace) -> None:
         "tree-fairseq translate",
         advice="use fairseq-generate",
     )
+    if "gen_subset" in args.given:
+        refuse_unread(args.given, dict.fromkeys(("input", "buffer_size", "on_input_error"), _TEXT), "--gen-subset")
+    else:
+        refuse_unread(args.given, {"skip_invalid_size_inputs_valid_test": "it goes with --gen-subset"})
+    if not args.sorted and args.nbest_json is None:
+        names = ("nbest", "print_alignment", "print_step")
+        refuse_unread(args.given, dict.fromkeys(names, "it goes with --sorted or --nbest-json"))
     if args.input != "-" and not Path(args.input).is_file():
         raise InputError("there is no such file", args.input)
     for path in (args.output, args.nbest_json):

@@ -11,7 +11,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Union
 
 from tree_fairseq.errors import (
@@ -39,6 +39,7 @@ from tree_fairseq.parsing.pieces import (
     splice_pieces,
     subword_model_hash,
 )
+from tree_fairseq.support.options import refuse_unread
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.bracket import read_forest, unescape, write_forest
 from tree_fairseq.trees.subwords import split_words
@@ -87,6 +88,37 @@ class PreparedLine:
     split: list[SplitWords] = field(default_factory=list)
     raw: RawLine | None = None
     result: ParsedLine | None = None
+
+
+ARGUMENTS = {own.name: own.metadata["flag"][2:].replace("-", "_") for own in fields(ParserOptions) if own.metadata}
+"""The names of the arguments that set options of parsers, by option."""
+
+_MODEL = {"parser_dir", "package", "device"}
+_NO_MODEL = {*_MODEL, "corenlp_url", "keep_empty"}
+_UNREAD = {
+    "stanza": {"corenlp_url", "keep_empty"},
+    "benepar": {"corenlp_url", "keep_empty"},
+    "corenlp": {*_MODEL, "keep_empty"},
+    **dict.fromkeys(("right-branching", "balanced", "random", "flat"), _NO_MODEL),
+    "brackets": {*_MODEL, "corenlp_url", "ssplit", "tokenize", "subwords"},
+}
+
+
+def unread_options(options: ParserOptions) -> set[str]:
+    """Returns the options that the parser does not read; a parser of the user's may read all."""
+    # Words of ready-made trees have the marks of pieces only if a model has split some of them.
+    return _UNREAD.get(options.name, set()) - ({"subwords"} if options.subword_model else set())
+
+
+def require_read(*sides: ParserOptions) -> None:
+    """Raises InputError for an option of the sides that is not its default, and that none of their parsers reads."""
+    unread = set.intersection(*map(unread_options, sides))
+    for name, argument in ARGUMENTS.items():
+        default = ParserOptions.__dataclass_fields__[name].default
+        if name in unread and any(getattr(options, name) != default for options in sides):
+            readers = ", ".join(parser for parser, others in _UNREAD.items() if name not in others)
+            parsers = ",".join(dict.fromkeys(options.name for options in sides))
+            refuse_unread({argument}, {argument: f"it goes with --tree-parser {readers}"}, f"--tree-parser {parsers}")
 
 
 class LineParser:

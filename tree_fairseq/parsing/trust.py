@@ -15,17 +15,17 @@ import shlex
 import sys
 import urllib.parse
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
 from tree_fairseq.errors import UntrustedFolderError
+from tree_fairseq.parsing.line_parser import unread_options
 from tree_fairseq.parsing.parsers import ParserOptions, parser_names
-from tree_fairseq.support.options import flag_of
+from tree_fairseq.support.options import flag_of, refuse_unread
 
 PARSER_FOLDER = "parser"
 """The model of the parser in a released folder."""
 
 _OF_USERS = {"name": "tree_parser", "parser_dir": "parser_dir", "corenlp_url": "corenlp_url"}
-_WITHOUT_MODELS = ("brackets", "right-branching", "balanced", "random", "flat")
 _WEIGHTS_ONLY = ("stanza",)  # every torch.load of it says so; benepar's depends on the version of torch
 
 
@@ -48,6 +48,25 @@ def options_for_new_text(options: ParserOptions, folder: Path, cfg: Any) -> Pars
     return options
 
 
+PARSE_NEW_TEXT = "Make them with tree-fairseq parse, or name the parser of new text with --tree-parser, such as stanza"
+
+
+def require_read_by_parser(options: Optional[ParserOptions], cfg: Any) -> None:
+    """Raises InputError for what the user named and the parser of new text does not read.
+
+    ``options`` are those that the folder names, None where new text is not parsed.
+    """
+    given = {name: getattr(cfg, option) for name, option in _OF_USERS.items() if getattr(cfg, option) is not None}
+    parser = given.get("name", "brackets" if options is None else options.name)
+    unread = {*given} if options is None else unread_options(options.replace(**given))
+    way_out = f"new lines are not parsed. {PARSE_NEW_TEXT}" if parser == "brackets" else "leave it out"
+    refuse_unread(
+        {_OF_USERS[name] for name in given},
+        {_OF_USERS[name]: way_out for name in given if name in unread},
+        f"--tree-parser {parser}",
+    )
+
+
 def with_own_models(options: ParserOptions, folder: Path) -> ParserOptions:
     """Returns the options with the models that are in the folder itself, as ``tree-fairseq release`` puts them."""
     changes = {}
@@ -63,7 +82,7 @@ def untrusted(options: ParserOptions, folder: Path) -> dict[str, str]:
     found = {}
     if not _is_registered(options.name):
         found["name"] = f"the parser {options.name}, which is not registered here: the code of its module would run"
-    if options.parser_dir is not None and options.name not in _WITHOUT_MODELS:
+    if options.parser_dir is not None and "parser_dir" not in unread_options(options):
         if not _is_inside(options.parser_dir, folder):
             found["parser_dir"] = f"the parser's model {options.parser_dir}, which is in another place"
         elif options.name not in _WEIGHTS_ONLY:

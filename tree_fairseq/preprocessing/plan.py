@@ -20,7 +20,7 @@ from tree_fairseq.data_bin.text_record import BPE
 from tree_fairseq.data_bin.token_files import SUPPORTED
 from tree_fairseq.data_bin.tree_store import label_dictionary_name
 from tree_fairseq.errors import DataFolderError, DestinationExistsError, InputError
-from tree_fairseq.parsing.line_parser import LineParser
+from tree_fairseq.parsing.line_parser import LineParser, require_read
 from tree_fairseq.parsing.parsers import ParserOptions, options_from_arguments
 from tree_fairseq.parsing.pieces import with_kind_of
 from tree_fairseq.preprocessing.text_files import SideRequest, TextPlan, model_within_trees, text_requests
@@ -221,6 +221,7 @@ def tree_sides_of(args: Namespace, source_lang: str, target_lang: str | None) ->
         elif text := next(filter(Path.is_file, _texts_of(args, lang)), None):
             options = with_kind_of(options, read_lines(text), text)
         sides.append(TreeSide(name, lang, options))
+    require_read(*(side.options for side in sides))
     return tuple(sides)
 
 

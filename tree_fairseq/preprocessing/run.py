@@ -24,6 +24,7 @@ from tree_fairseq.data_bin.manifest import MANIFEST_NAME, Manifest
 from tree_fairseq.data_bin.staging import Staging, Work
 from tree_fairseq.data_bin.token_files import token_prefix
 from tree_fairseq.errors import InputError
+from tree_fairseq.parsing.line_parser import ARGUMENTS
 from tree_fairseq.parsing.parsers import add_parser_arguments
 from tree_fairseq.preprocessing.plan import (
     SYMBOL_FLAGS,
@@ -42,9 +43,11 @@ from tree_fairseq.preprocessing.programs import SKIP, prepare_programs, without_
 from tree_fairseq.preprocessing.symbol_files import SymbolFiles
 from tree_fairseq.preprocessing.text_files import TEXT_FLAGS, asks_for_text
 from tree_fairseq.preprocessing.tree_files import SplitTrees, TreeSide, encode_split, make_label_dictionary, write_side
+from tree_fairseq.source_code.language import Language
 from tree_fairseq.support.files import reporting_full_disk, require_plain_file
-from tree_fairseq.support.options import Flags
+from tree_fairseq.support.options import Flags, refuse_unread
 from tree_fairseq.support.processes import ProcessPool
+from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.text import chunk_bytes
 
 logger = logging.getLogger(__name__)
@@ -62,6 +65,7 @@ class Preprocessing(NamedTuple):
         title, description: of its group of arguments
         flags: the arguments that go with these tasks only; their default is None
         preprocess: does the work, given all arguments and fairseq's own ``main``
+        makes_trees: whether the target is symbol trees whatever its modality is
     """
 
     tasks: Sequence[str]
@@ -69,6 +73,7 @@ class Preprocessing(NamedTuple):
     description: str
     flags: Flags
     preprocess: Callable[[Namespace, StockMain], None]
+    makes_trees: bool = False
 
 
 _KINDS: dict[str, Preprocessing] = {}
@@ -130,7 +135,9 @@ def preprocess_trees(stock: StockMain) -> StockMain:
     def main(args: Namespace) -> None:
         args = with_defaults(args)
         _refuse_links(Path(args.destdir))
-        if kind := _kind_of(args):
+        kind = _kind_of(args)
+        _refuse_unread(args, with_defaults(Namespace()), kind is not None and kind.makes_trees)
+        if kind is not None:
             kind.preprocess(args, stock)
             return
         has_symbols = any(modality(args, side) != "sequence" for side in ("source", "target"))
@@ -141,6 +148,33 @@ def preprocess_trees(stock: StockMain) -> StockMain:
             stock(args)
 
     return main
+
+
+def _refuse_unread(args: Namespace, defaults: Namespace, makes_trees: bool) -> None:
+    """Raises InputError for one of this package's arguments that differs from its default, and that is not read.
+
+    ``makes_trees`` says whether the task makes symbol trees of the target whatever its modality is.
+    """
+    source, target = modality(args, "source"), "tree" if makes_trees else modality(args, "target")
+    kinds = (args.source_notation, source), (args.target_notation, target)
+    has_programs = any(kind == "tree" and isinstance(notation_named(name), Language) for name, kind in kinds)
+    parsing = [name for name in ARGUMENTS.values() if name != "on_parse_error" or not has_programs]
+    text = "tokenizer bpe bpe_codes sentencepiece_model learn_subwords apply_tokenizer".split()
+    symbols = modality(args, "source") != "sequence" or modality(args, "target") != "sequence"
+    unread: dict[str, str] = {}
+    for is_read, names, way_out in (
+        (source == "tree", ["source_notation"], "it goes with --source-modality tree"),
+        (target == "tree", ["target_notation"], "it goes with --target-modality tree"),
+        (args.tree_parser is not None, [*parsing, "tree_sides", "parse_cache"], "it goes with --tree-parser"),
+        (symbols, ["traversal", "binarization", "all_arities"], "it goes with --source- or --target-modality tree"),
+        (has_programs, ["leaf_merges"], "it goes with a programming language, such as --target-notation python"),
+        (args.tokenizer == "moses", ["moses_no_dash_splits"], "it goes with --tokenizer moses"),
+        (source != "tree" or target != "tree", text, "the lines of both sides are trees"),
+    ):
+        unread |= {} if is_read else dict.fromkeys(names, way_out)
+    # The language of a text is also that of its tokeniser.
+    if given := {name for name in unread if name != "tree_lang" and getattr(args, name) != getattr(defaults, name)}:
+        refuse_unread(given, unread)
 
 
 def _refuse_links(destination: Path) -> None:

@@ -37,6 +37,7 @@ from tree_fairseq.scoring.program_measures import Programs
 from tree_fairseq.scoring.significance import BOOTSTRAP, RANDOMIZATION, SAMPLES, Resampling
 from tree_fairseq.support.files import write_json
 from tree_fairseq.support.logs import failed, log_to_standard_error
+from tree_fairseq.support.options import given_arguments, refuse_unread
 from tree_fairseq.trees.notations import notation_named, notation_names
 from tree_fairseq.trees.symbols import exact_matches, unordered_labels
 from tree_fairseq.trees.tree import Forest, Tree, forest_leaves
@@ -109,6 +110,25 @@ def metrics_parser(prog: str, description: str | None, epilog: str = "") -> Argu
     add("--unordered", nargs="*", metavar="LABEL", help=unordered)
     add("--database", type=Path, metavar="FILE", help="SQLite file on which queries run, for execution")
     return parser
+
+
+# The metrics that read an argument.
+_READ_BY = {
+    "lowercase": {"bleu", "chrf"}, "tokenize": {"bleu"}, "detokenize": {"bleu", "chrf", "ter"},
+    "notation": {"tree", "code"}, "unordered": {"tree"}, "database": {"execution"},
+    "depth_bounds": {"tree", "brackets", "--trees"},
+}  # fmt: skip
+
+
+def read_arguments(parser: ArgumentParser, arguments: Sequence[str] | None) -> Namespace:
+    """Reads a command line; raises InputError for an argument that none of the metrics reads."""
+    args, given = parser.parse_args(arguments), given_arguments(parser, arguments)
+    metrics = {*args.metrics, *(["--trees"] if "trees" in given else [])}
+    unread = {} if args.baseline else dict.fromkeys(("test", "samples"), "it goes with --baseline")
+    for name, readers in _READ_BY.items():
+        unread |= {} if readers & metrics else {name: f"it goes with --metrics {', '.join(sorted(readers))}"}
+    refuse_unread(given, unread)
+    return args
 
 
 class FileSet(TestSet):
@@ -260,7 +280,7 @@ def score_files(args: Namespace) -> dict[str, Any]:
 
 def main(arguments: Sequence[str] | None = None, epilog: str = "") -> int:
     """Runs the command; returns its exit status."""
-    args = files_parser(epilog).parse_args(arguments)
+    args = read_arguments(files_parser(epilog), arguments)
     return print_scores(args, score_files, lambda result: tables(result, result["hypotheses"]))
 
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from tree_fairseq.errors import ScoringError
 from tree_fairseq.scoring.frame import COUNT, aligned
-from tree_fairseq.scoring.hypothesis_files import FileSet, metrics_parser, print_scores
+from tree_fairseq.scoring.hypothesis_files import FileSet, metrics_parser, print_scores, read_arguments
 from tree_fairseq.scoring.measures import AdditiveMeasure
 from tree_fairseq.scoring.outputs import read_text
 from tree_fairseq.scoring.significance import SAMPLES, Resampling, paired_test
@@ -103,4 +103,4 @@ def seeds_parser() -> ArgumentParser:
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command; returns its exit status."""
-    return print_scores(seeds_parser().parse_args(arguments), score_seeds, table)
+    return print_scores(read_arguments(seeds_parser(), arguments), score_seeds, table)

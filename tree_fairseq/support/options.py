@@ -10,7 +10,8 @@ import functools
 import logging
 import pkgutil
 import sys
-from collections.abc import Mapping, Sequence
+from argparse import ArgumentParser, Namespace
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
 from typing import Any, Callable, Optional
 
@@ -49,6 +50,23 @@ def refuse_flags(
     for flag, is_given in flags.items():
         if is_given:
             raise error(f"{flag} does not work with {partner}; {advice}")
+
+
+def given_arguments(parser: ArgumentParser, arguments: Sequence[str] | None) -> frozenset[str]:
+    """Returns the names of the arguments that a command line gives, also of those that have their default value."""
+    names = vars(parser.parse_args(arguments))
+    parsed = vars(parser.parse_args(arguments, Namespace(**dict.fromkeys(names))))
+    return frozenset(name for name, value in parsed.items() if value is not None)
+
+
+def refuse_unread(given: Collection[str], unread: Mapping[str, str], mode: str = "") -> None:
+    """Raises InputError about the first argument that was given and that the command, in this mode, does not read.
+
+    ``unread`` has for each such argument what does read it, or the way out, as the end of the sentence.
+    """
+    for name, way_out in unread.items():
+        if name in given:
+            raise InputError(f"{flag_of(name)} would be ignored{mode and ' with '}{mode}: {way_out}")
 
 
 def command(run: Callable[[Optional[Sequence[str]]], Optional[int]]) -> Callable[..., int]:

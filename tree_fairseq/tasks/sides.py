@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any, Callable, Optional
 
 from fairseq.data import Dictionary
 from torch import Tensor
@@ -19,11 +19,12 @@ from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary
 from tree_fairseq.data_bin.text_record import with_folder_model
 from tree_fairseq.data_bin.token_files import joined, side_prefixes
 from tree_fairseq.data_bin.tree_store import TreeStore, load_label_dictionary
-from tree_fairseq.errors import ArityMismatchError, DictionaryMismatchError, MissingTreesError
+from tree_fairseq.errors import ArityMismatchError, DictionaryMismatchError, MissingTreesError, OutsideTreeError
 from tree_fairseq.nn.modalities import CONSTITUENCY, SEQUENCE, SYMBOLS, Side
 from tree_fairseq.nn.tree_batch import TreeReader
 from tree_fairseq.parsing.line_parser import LineParser
-from tree_fairseq.parsing.trust import options_for_new_text
+from tree_fairseq.parsing.parsers import ParserOptions
+from tree_fairseq.parsing.trust import PARSE_NEW_TEXT, options_for_new_text
 from tree_fairseq.tasks.pair_dataset import NewLines, first_line_of
 from tree_fairseq.trees.spans import encode
 from tree_fairseq.trees.symbols import tree_of_forest
@@ -35,6 +36,9 @@ Encode = Callable[[str], str]
 
 class TaskSide(Side):
     """A side of a folder of data. This one is a sequence; others are subclasses."""
+
+    options: Optional[ParserOptions] = None
+    """Those of the parser of new lines, if they are parsed."""
 
     def check_files(self, folder: Path, split: str) -> None:
         """Makes sure that the files of a split belong to this side and are whole."""
@@ -54,6 +58,7 @@ class ParsedSide(TaskSide):
     def __init__(self, cfg, folder: Path, lang: str, record: Any, **side: Any):
         super().__init__(**side)
         self.cfg, self.folder, self.lang, self.record = cfg, folder, lang, record
+        self.options = record.options
 
     @functools.cached_property
     def line_parser(self) -> LineParser:
@@ -66,7 +71,11 @@ class ParsedSide(TaskSide):
         first = first_line_of(lines)
         if self.line_parser.wants_encoded_text:
             lines = [encode_fn(line) for line in lines]
-        return [line.forest for line in self.line_parser.parse_lines(lines, first)]
+        try:
+            return [line.forest for line in self.line_parser.parse_lines(lines, first)]
+        except OutsideTreeError as error:
+            problem = f"the trees of {self.folder} came ready-made, so new lines are trees in brackets"
+            raise OutsideTreeError(problem, error.path, error.line, hint=f"{PARSE_NEW_TEXT}.") from None
 
     def encode_tokens(self, tokens: Iterable[str]) -> Tensor:
         """Returns the ids of tokens in the dictionary, ``[N]`` int64."""

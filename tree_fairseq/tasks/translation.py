@@ -17,6 +17,7 @@ from tree_fairseq.data_bin.tree_store import StoredTree
 from tree_fairseq.errors import CorruptFileError, DataFolderError, MissingTreesError
 from tree_fairseq.nn.modalities import CONSTITUENCY, SEQUENCE, SOURCE_INPUTS, SYMBOLS
 from tree_fairseq.nn.tree_batch import NodeArrays, TreeReader
+from tree_fairseq.parsing.trust import require_read_by_parser
 from tree_fairseq.tasks.pair_dataset import NewSpanPairDataset, SpanPairDataset, SymbolPairDataset, collate_symbol_trees
 from tree_fairseq.tasks.sides import load_side
 from tree_fairseq.tasks.tree_task import NewTextConfig, TreeTask, TreeTaskConfig
@@ -65,6 +66,7 @@ class TranslationWithTreesTask(TreeTask, TranslationTask):
         folder = Path(utils.split_paths(cfg.data)[0])
         self.source_side = load_side(cfg, folder, cfg.source_lang, src_dict, self.source_modalities)
         self.target_side = load_side(cfg, folder, cfg.target_lang, tgt_dict, self.target_modalities)
+        require_read_by_parser(self.source_side.options, cfg)
         super().__init__(cfg, self.source_side.dictionary, self.target_side.dictionary)
         if self.source_side.labels is not None:
             logger.info("[%s] label dictionary: %d types", cfg.source_lang, len(self.source_side.labels))

@@ -171,5 +171,6 @@ register_preprocessing(
         f"with --task {TASK}: every target line is a tree in --target-notation, which is decoded node by node",
         _FLAGS,
         preprocess_insertion,
+        makes_trees=True,
     ),
 )

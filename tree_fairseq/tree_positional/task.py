@@ -13,7 +13,7 @@ from tree_fairseq.nn.modalities import CONSTITUENCY, SEQUENCE, SYMBOLS
 from tree_fairseq.source_code.asdl import AsdlGrammar
 from tree_fairseq.source_code.field_types import FieldTypes
 from tree_fairseq.source_code.schema import Schema
-from tree_fairseq.support.options import option
+from tree_fairseq.support.options import option, refuse_unread
 from tree_fairseq.tasks.translation import TranslationWithTreesConfig, TranslationWithTreesTask
 from tree_fairseq.tasks.tree_task import ValidationAccuracyConfig, ValidationAccuracyTask
 from tree_fairseq.tree_positional.checked_search import ProgramCheck
@@ -59,6 +59,9 @@ class StructuralTranslationTask(ValidationAccuracyTask, TranslationWithTreesTask
                 f"neither {cfg.source_lang} nor {cfg.target_lang} is symbol trees in {utils.split_paths(cfg.data)[0]}: "
                 "preprocess with --source-modality tree or --target-modality tree, or train with another task"
             )
+        if self.target_side.modality != SYMBOLS:
+            given = [*(["grammar"] if cfg.grammar != "none" else []), *(["schema"] if cfg.schema is not None else [])]
+            refuse_unread(given, dict.fromkeys(("grammar", "schema"), "the target is a sequence"))
 
     def build_generator(self, models, args, seq_gen_cls=None, extra_gen_cls_kwargs=None, **kwargs):
         """Builds fairseq's generator, or for a tree target the structural search."""

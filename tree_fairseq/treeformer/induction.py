@@ -5,14 +5,13 @@ An induced tree splits every phrase, from the sentence down, at the split point 
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import Any
 
 import numpy as np
-import torch
-from fairseq import checkpoint_utils, tasks, utils
+from fairseq import utils
 from torch import Tensor
 
 from tree_fairseq.errors import InputError
@@ -70,62 +69,46 @@ def sentence_splits(encoders: Sequence[TreeformerEncoder], src_tokens: Tensor, p
 
 
 class Inducer:
-    """Loads one model or an ensemble and induces trees of sentences, with fairseq's options of generation.
+    """Induces trees of sentences with the models of fairseq's hub interface, one or an ensemble.
 
     Raises:
         InputError: a model is not a Treeformer
     """
 
-    def __init__(self, cfg):
-        if cfg.dataset.max_tokens is None and cfg.dataset.batch_size is None:
-            cfg.dataset.max_tokens = _MAX_TOKENS
-        self.cfg = cfg
-        self.task = tasks.setup_task(cfg.task)
-        self.models, _ = checkpoint_utils.load_model_ensemble(
-            utils.split_paths(cfg.common_eval.path),
-            arg_overrides=ast.literal_eval(cfg.common_eval.model_overrides),
-            task=self.task,
-        )
-        self.cuda = torch.cuda.is_available() and not cfg.common.cpu
-        for model in self.models:
+    def __init__(self, interface: Any):
+        self.interface, self.cfg, self.task = interface, interface.cfg, interface.task
+        for model in interface.models:
             if not isinstance(model, TreeformerModel):
-                message = f"{cfg.common_eval.path} holds a {type(model).__name__}, which cannot induce trees"
+                message = f"the checkpoint holds a {type(model).__name__}, which cannot induce trees"
                 raise InputError(message, hint="Give a checkpoint of --arch treeformer.")
-            model.eval()
-            if cfg.common.fp16:
-                model.half()
-            if self.cuda:
-                model.cuda()
         self.dictionary = self.task.source_dictionary
         self.tokens: list[list[str]] = []
 
-    def read_subset(self) -> None:
-        """Reads the sentences of ``--gen-subset``."""
-        self.task.load_dataset(self.cfg.dataset.gen_subset)
-        self.dataset = self.task.dataset(self.cfg.dataset.gen_subset)
+    def read_subset(self, split: str) -> None:
+        """Reads the sentences of a split."""
+        self.task.load_dataset(split)
+        self.dataset = self.task.dataset(split)
         sources = (self.dataset[number]["source"] for number in range(len(self.dataset)))
         self.tokens = [self.dictionary.string(source).split() for source in sources]
 
     def read_text(self, lines: list[str]) -> None:
         """Reads raw text as ``fairseq-interactive`` does."""
-        for step in (self.task.build_tokenizer(self.cfg.tokenizer), self.task.build_bpe(self.cfg.bpe)):
-            lines = lines if step is None else list(map(step.encode, lines))
-        self.tokens = [line.split() for line in lines]
+        self.tokens = [self.interface.segment(line).split() for line in lines]
         joined = [" ".join(tokens) for tokens in self.tokens]
         encoded, lengths = self.task.get_interactive_tokens_and_lengths(joined, lambda line: line)
         self.dataset = self.task.build_dataset_for_inference(encoded, lengths)
 
     def _batches(self) -> Iterator[dict]:
-        positions = (self.task.max_positions(), *(model.max_positions() for model in self.models))
+        sizes = self.cfg.dataset
         batches = self.task.get_batch_iterator(
             self.dataset,
-            max_tokens=self.cfg.dataset.max_tokens,
-            max_sentences=self.cfg.dataset.batch_size,
-            max_positions=utils.resolve_max_positions(*positions),
-            ignore_invalid_inputs=self.cfg.dataset.skip_invalid_size_inputs_valid_test,
+            max_tokens=_MAX_TOKENS if sizes.max_tokens is None and sizes.batch_size is None else sizes.max_tokens,
+            max_sentences=sizes.batch_size,
+            max_positions=self.interface.max_positions,
+            ignore_invalid_inputs=sizes.skip_invalid_size_inputs_valid_test,
         ).next_epoch_itr(shuffle=False)
         shown = with_progress(batches, "induce", len(batches), "batches")
-        return (utils.move_to_cuda(batch) if self.cuda else batch for batch in shown)
+        return (utils.apply_to_sample(lambda tensor: tensor.to(self.interface.device), batch) for batch in shown)
 
     def words(self, number: int) -> SplitWords:
         """Returns the words of a sentence and their pieces, which the marks of subwords identify."""
@@ -136,7 +119,7 @@ class Inducer:
         found: list[Forest | None] = [None] * len(self.tokens)
         text = folder_text(self.task)
         whole_words = self.cfg.common_eval.post_process is not None or (text is not None and text.joins_words)
-        encoders = [model.encoder for model in self.models]
+        encoders = [model.encoder for model in self.interface.models]
         for batch in self._batches():
             splits = sentence_splits(encoders, batch["net_input"]["src_tokens"], self.dictionary.pad())
             for number, sentence in zip(batch["id"].tolist(), splits):

@@ -1,0 +1,157 @@
+"""Every flag of every mode of a command is read, or refused with the flag that does the job."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from argparse import Namespace
+
+import pytest
+
+from tests.data_bin.corpora import prefixes, write_lines
+from tests.end_to_end.commands import run
+from tree_fairseq import hub
+from tree_fairseq.__main__ import main as command_line
+from tree_fairseq.commands import parse
+from tree_fairseq.errors import InputError, OutsideTreeError
+from tree_fairseq.parsing.line_parser import ARGUMENTS, LineParser, require_read
+from tree_fairseq.parsing.parsers import ControlParser, DependencyWord, ParserOptions
+
+TREE = "(S (NP-SBJ (NN a)) (VP (VB b)))"
+RIGHT, BRACKETS = ("--tree-parser", "right-branching"), ("--tree-parser", "brackets")
+# Values that are not the defaults, except that --tree-parser may be given as it is by default.
+VALUES = {
+    "--tree-parser": "stanza", "--tree-lang": "xx", "--parser-dir": "models", "--parser-package": "p",
+    "--tree-batch-size": "7", "--tree-ssplit": "punct", "--tree-tokenize": "parser", "--tree-subwords": "bpe",
+    "--corenlp-url": "http://localhost:1", "--tree-strip-function-tags": None, "--tree-noise": "0.5",
+    "--tree-device": "cpu", "--on-parse-error": "flat", "--max-parse-failures": "9", "--parse-cache": "cache",
+    "--workers": "2", "--shard": "0/1", "--join": "other", "--format": "json", "--binarize": None, "--spans": None,
+    "--read": "python", "--text": "c",
+}  # fmt: skip
+MODES = {
+    "text": (*RIGHT, "--text", "a b"), "brackets": (*BRACKETS, "--text", TREE), "conllu": (*RIGHT, "--text", "a b"),
+    "penn": ("FILE", "--read", "penn"), "bracket": ("FILE", "--read", "bracket"), "corpus": ("FILE", "OUT", *BRACKETS),
+    "shard": ("FILE", "OUT", "--shard", "0/1", *BRACKETS), "join": ("--join", "OUT"),
+}  # fmt: skip
+# The language is a fact about the text, which folders keep; a cache changes the time alone; the last one is read when a
+# parser fails.
+HARMLESS = {"tree_lang", "parse_cache", "on_parse_error"}
+
+
+NOTES: set[str] = set()
+
+
+class Noted(Namespace):
+    """Arguments that note their names when they are read."""
+
+    def __getattribute__(self, name):
+        NOTES.add(name)
+        return super().__getattribute__(name)
+
+
+class NotedOptions(ParserOptions):
+    """Options of a parser that note, by their arguments, which of them are read."""
+
+    def __getattribute__(self, name):
+        NOTES.add(ARGUMENTS.get(name, name))
+        return super().__getattribute__(name)
+
+
+def noting_options(options: ParserOptions, *rest, **more) -> LineParser:
+    noted = NotedOptions(**options.to_json())
+    NOTES.difference_update(ARGUMENTS.values())  # all were read to make the options
+    return LineParser(noted, *rest, **more)
+
+
+@pytest.mark.parametrize("flag", VALUES)
+@pytest.mark.parametrize("mode", MODES)
+def test_a_flag_of_parse_is_read_or_refused(mode, flag, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    names = {"FILE": "in.trees", "OUT": "out.trees"}
+    base = [names.get(word, word) for word in MODES[mode]]
+    if flag in base and flag != "--text":
+        pytest.skip("the mode has it")
+    write_lines(tmp_path / "in.trees", [TREE])
+    if mode == "join":
+        assert parse.main(["in.trees", "out.trees", "--shard", "0/1", *BRACKETS]) == 0
+    read_arguments = parse._parse_arguments
+    monkeypatch.setattr(parse, "_parse_arguments", lambda given: Noted(**vars(read_arguments(given))))
+    words = [DependencyWord("a", 0, "root"), DependencyWord("b", 1, "dep")]
+    monkeypatch.setattr(ControlParser, "parse_dependencies", lambda self, lines: [words for _ in lines], raising=False)
+    if mode in ("text", "brackets", "conllu"):
+        monkeypatch.setattr(parse, "LineParser", noting_options)
+    NOTES.clear()
+    value = [] if VALUES[flag] is None else [VALUES[flag]]
+    form = ["--format", "conllu"] * (mode == "conllu" and flag != "--format")
+    with contextlib.suppress(SystemExit):
+        parse.main([*base, *form, flag, *value])
+        assert flag[2:].replace("-", "_") in NOTES | HARMLESS
+        return
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said.startswith("tree-fairseq parse: error:") and any(each in said for each in (flag, *value))
+
+
+SIDES = ("-s", "en", "-t", "de")
+IGNORED = [
+    ((*SIDES, "--tree-sides", "target"), "--tree-sides", "--tree-parser"),
+    ((*SIDES, *RIGHT, "--traversal", "bfs"), "--traversal", "--source- or --target-modality tree"),
+    ((*SIDES, *RIGHT, "--target-notation", "json"), "--target-notation", "--target-modality tree"),
+    ((*SIDES, *RIGHT, "--leaf-merges", 5), "--leaf-merges", "a programming language"),
+    ((*SIDES, *RIGHT, "--parser-dir", "m"), "--parser-dir", "stanza, benepar"),
+    ((*SIDES, *BRACKETS, "--tree-ssplit", "punct"), "--tree-ssplit", "stanza"),
+    ((*SIDES, *RIGHT, "--moses-no-dash-splits"), "--moses-no-dash-splits", "--tokenizer moses"),
+    ((*SIDES, "--source-modality", "tree", "--target-modality", "tree", "--bpe", "bert"), "--bpe", "both sides"),
+    (("--task", "tree_insertion", *SIDES, "--traversal", "bfs"), "--traversal", "tree"),
+    (("--task", "tree_classification", *RIGHT, "--source-notation", "json"), "--source-notation", "tree"),
+    (("--task", "tree_sentence_classification", "--tree-device", "cpu"), "--tree-device", "--tree-parser"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("flags, flag, way_out", IGNORED)
+def test_a_flag_of_preprocessing_that_nothing_reads_is_refused_at_once(tmp_path, flags, flag, way_out):
+    for end in ("en", "de", "tsv"):
+        write_lines(tmp_path / f"train.{end}", ["(a b)\tx" if end == "tsv" else "(a b)"])
+    with pytest.raises(InputError, match=f"{flag} would be ignored.*: .*{way_out}"):
+        run("preprocess", *prefixes(tmp_path, "train"), "--destdir", tmp_path / "bin", *flags)
+    assert not list(tmp_path.glob("bin*"))
+
+
+def test_options_that_one_of_two_parsers_reads_are_for_both():
+    sides = ParserOptions("stanza", ssplit="punct", parser_dir="m"), ParserOptions("brackets", ssplit="punct")
+    require_read(*sides)
+    with pytest.raises(InputError, match="--tree-parser brackets,balanced: it goes with --tree-parser stanza, benepar"):
+        require_read(ParserOptions("brackets", parser_dir="m"), ParserOptions("balanced", ssplit="punct"))
+
+
+SCORED = ("--hypotheses", "FILE", "--references", "FILE")
+COMMANDS = [
+    ("score", (*SCORED, "--unordered", "and"), "--unordered would be ignored: it goes with --metrics tree"),
+    ("score", (*SCORED, "--samples", "9"), "--samples would be ignored: it goes with --baseline"),
+    ("score", (*SCORED, "--depth-bounds", "2"), "--depth-bounds would be ignored"),
+    ("score", ("seeds", *SCORED, "--baseline", "FILE", "--database", "d"), "--database would be .* execution"),
+    ("explore", ("DATA", "--path", "PATH", "--port", "1"), "--port would be ignored: it goes with --serve"),
+    ("explore", ("DATA", "--path", "PATH", "--input", "FILE", "--gen-subset", "test"), "--gen-subset would be"),
+    ("translate", ("DATA", "--path", "PATH", "--gen-subset", "test", "--input", "FILE"), "--input would be"),
+    ("translate", ("DATA", "--path", "PATH", "--nbest", "2"), "--nbest would be .* --sorted"),
+    ("induce", ("DATA", "--path", "PATH", "--beam", "2"), "--beam would be ignored: .* without a search"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name, arguments, message", COMMANDS)
+def test_a_flag_of_a_command_that_nothing_reads_is_refused(name, arguments, message, trained, tmp_path, caplog):
+    write_lines(tmp_path / "lines", ["a"])
+    values = {"FILE": str(tmp_path / "lines"), "DATA": str(trained.data), "PATH": str(trained.best)}
+    assert command_line([name, *(values.get(word, word) for word in arguments)]) == 1
+    assert re.search(message, caplog.text)
+
+
+def test_new_text_of_a_folder_of_ready_made_trees_is_said_to_be_trees(trained):
+    with pytest.raises(
+        InputError, match="--parser-dir would be ignored with --tree-parser brackets: .*tree-fairseq parse"
+    ):
+        hub.from_pretrained(trained.folder, data_name_or_path=trained.data, parser_dir="models")
+    model = hub.from_pretrained(trained.folder, data_name_or_path=trained.data)
+    with pytest.raises(
+        OutsideTreeError, match="came ready-made, so new lines are trees.*tree-fairseq parse.*--tree-parser"
+    ):
+        model.translate(["the cat sleeps ."])
