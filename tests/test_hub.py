@@ -54,3 +54,16 @@ def test_a_folder_without_dictionaries_or_trees_is_named(trained, tmp_path):
         shutil.copy(trained.data / name, tmp_path)
     with pytest.raises(DataFolderError, match="tree.json"):
         hub.from_pretrained(trained.folder, data_name_or_path=tmp_path)
+
+
+def test_a_string_is_one_sentence_and_a_blank_one_needs_no_search(trained, tmp_path, monkeypatch):
+    model = hub.from_pretrained(trained.folder, data_name_or_path=trained.data)
+    for method in (model.translate, model.parse):
+        assert method(TREE) == method([TREE])[0]
+    assert model.translate(["", TREE, " "]) == ["", model.translate(TREE), ""]
+    pages = [tmp_path / "one.html", tmp_path / "many.html"]
+    for sentences, page in zip((TREE, [TREE]), pages):
+        model.explore(sentences, page)
+    assert pages[0].read_bytes() == pages[1].read_bytes()
+    monkeypatch.setattr(model, "generate", None)
+    assert (model.translate(""), model.translate([]), model.parse("")) == ("", [], ())

@@ -10,11 +10,12 @@ A model of a classification task has ``model.classify(["a moving film ."])``.
 
 from __future__ import annotations
 
+import functools
 import logging
 import math
 import os
 from pathlib import Path
-from typing import NamedTuple
+from typing import Callable, NamedTuple, Optional
 
 from fairseq import hub_utils
 from torch import Tensor
@@ -33,7 +34,6 @@ from tree_fairseq.tasks.translation import TranslationWithTreesTask
 from tree_fairseq.tasks.tree_task import TreeTask
 from tree_fairseq.tasks.unknown_tokens import count_typed
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
-from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Forest, Tree
 
 logger = logging.getLogger(__name__)
@@ -56,6 +56,18 @@ class Classification(NamedTuple):
     value: float | None = None  # the predicted number; None for classes
 
 
+def _of_one_or_many(method: Callable) -> Callable:
+    """Lets a method take a string, which is one sentence and has one result."""
+
+    @functools.wraps(method)
+    def of_one_or_many(self, sentences, *args, **kwargs):
+        is_one = isinstance(sentences, str)
+        found = method(self, [sentences] if is_one else sentences, *args, **kwargs)
+        return found[0] if is_one else found
+
+    return of_one_or_many
+
+
 class TreeHubInterface(hub_utils.GeneratorHubInterface):
     """fairseq's hub interface for tasks that may parse their input.
 
@@ -67,35 +79,30 @@ class TreeHubInterface(hub_utils.GeneratorHubInterface):
         # The task knows the tokeniser and the subwords of its folder.
         self.tokenizer, self.bpe = task.build_tokenizer(cfg.tokenizer), task.build_bpe(cfg.bpe)
 
+    @_of_one_or_many
     def sample(self, sentences: list[str], beam: int = 1, verbose: bool = False, **kwargs) -> list[str]:
         """Parses all sentences at once, translates and detokenises them; options such as ``lenpen`` go to generation.
 
         Sentences are raw text, or text tokenised like the training data if the model has no tokeniser; bracketed trees
-        if the training data was bracketed.
+        if the training data was bracketed. A blank sentence has an empty translation.
         """
-        if isinstance(sentences, str):
-            return self.sample([sentences], beam=beam, verbose=verbose, **kwargs)[0]
-        return [self.decode(tokens) for tokens in self._best(sentences, beam, verbose=verbose, **kwargs)]
+        found = self._ranked(sentences, beam=beam, verbose=verbose, **kwargs)
+        return [self.decode(ranked[0]["tokens"]) if ranked else "" for ranked in found]
 
-    def generate(self, tokenized_sentences, beam: int = 5, verbose: bool = False, **kwargs) -> list[list[dict]]:
-        """Generates as fairseq's interface does; ``verbose`` also logs the brackets of the best hypotheses."""
-        ranked = super().generate(tokenized_sentences, beam=beam, verbose=verbose, **kwargs)
-        if verbose and isinstance(self.tgt_dict, _TREE_DICTIONARIES):
-            for hypotheses in ranked:
-                logger.info("B\t%s", notation_named("bracket").write(self.tgt_dict.tree(hypotheses[0]["tokens"])))
-        return ranked
-
-    def translate_to_trees(self, sentences: list[str], beam: int = 5, **kwargs) -> list[Tree]:
+    @_of_one_or_many
+    def translate_to_trees(self, sentences: list[str], beam: int = 5, **kwargs) -> list[Optional[Tree]]:
         """Translates sentences to trees, where ``translate`` returns them as written in their notation.
 
-        Raises DataFolderError if the targets of the model are sequences.
+        A blank sentence has None. Raises DataFolderError if the targets of the model are sequences.
         """
         if not isinstance(self.tgt_dict, _TREE_DICTIONARIES):
             raise DataFolderError("the targets of this model are sequences; use translate")
-        return [self.tgt_dict.tree(tokens) for tokens in self._best(sentences, beam, **kwargs)]
+        found = self._ranked(sentences, beam=beam, **kwargs)
+        return [self.tgt_dict.tree(ranked[0]["tokens"]) if ranked else None for ranked in found]
 
-    def classify(self, examples: list[str]) -> list[Classification] | Classification:
-        """Predicts the class, or a number, for each sentence or document; for a single string, just one.
+    @_of_one_or_many
+    def classify(self, examples: list[str]) -> list[Classification]:
+        """Predicts the class, or a number, for each sentence or document; a blank one has the class "".
 
         An example is raw text, or text tokenised like the training data if the model has no tokeniser; a pair of
         sentences is separated by a tab. If the training data was bracketed, it is a tree (its labels are ignored) or
@@ -103,24 +110,21 @@ class TreeHubInterface(hub_utils.GeneratorHubInterface):
         """
         if not isinstance(self.task, ClassificationTask):
             raise DataFolderError("this model does not classify; use translate")
-        if isinstance(examples, str):
-            return self.classify([examples])[0]
-        if not examples:
-            return []
         classified = []
-        for ranked in self.generate(self._read(examples)):
-            scores = ((self.string(hypothesis["tokens"]), hypothesis["score"]) for hypothesis in ranked)
+        for ranked in self._ranked(examples):
+            scores = {self.string(hypothesis["tokens"]): hypothesis["score"] for hypothesis in ranked}
+            best = next(iter(scores), "")
             if isinstance(self.tgt_dict, NumberDictionary):
-                [(number, _)] = scores
-                classified.append(Classification(number, {}, float(number)))
+                classified.append(Classification(best, {}, float(best) if best else None))
             else:
-                probabilities = {name: math.exp(score) for name, score in scores}
-                classified.append(Classification(next(iter(probabilities)), probabilities))
+                classified.append(Classification(best, {name: math.exp(score) for name, score in scores.items()}))
         return classified
 
-    def _best(self, sentences: list[str], beam: int, **kwargs) -> list[Tensor]:
-        """Returns the tokens of the best hypothesis of each sentence."""
-        return [ranked[0]["tokens"] for ranked in self.generate(self._read(sentences), beam, **kwargs)]
+    def _ranked(self, lines: list[str], **kwargs) -> list[list[dict]]:
+        """Returns the hypotheses of each line, the best first; none for a blank line, which needs no search."""
+        written = [line for line in lines if line.strip()]
+        found = iter(self.generate(self._read(written), **kwargs) if written else ())
+        return [next(found) if line.strip() else [] for line in lines]
 
     def batches(self, lines: list[str]) -> list[dict]:
         """Reads lines, and makes batches of lines of similar lengths, whose ids are the places of the lines.
@@ -136,6 +140,7 @@ class TreeHubInterface(hub_utils.GeneratorHubInterface):
             count_typed(self.task, [self.segment(line).split() for line in lines])
         return tokens
 
+    @_of_one_or_many
     def parse(self, sentences: list[str]) -> list[Forest]:
         """Parses sentences as the model reads them, with subwords at the leaves. Sequences have no trees.
 
@@ -163,6 +168,7 @@ class TreeHubInterface(hub_utils.GeneratorHubInterface):
 
         Options such as ``beam`` go to generation.
         """
+        sentences = [sentences] if isinstance(sentences, str) else sentences
         comparison = Comparison([System(self, **options)], title)
         write_page(comparison.document_of_lines(sentences).to_dict(), path)
 

@@ -15,6 +15,7 @@ from tests.end_to_end import insertion, sentences, structural, tiny_classes, tin
 from tests.end_to_end.commands import hypotheses, lines_of, run
 from tests.end_to_end.fixtures import TASK
 from tests.end_to_end.tiny_corpus import leaves, make_pairs
+from tree_fairseq import hub
 from tree_fairseq.errors import InputError, LineBreakError, TextFormatError, UnclosedTreeError
 
 TREES = [pair.tree for pair in make_pairs(6, 5)]
@@ -173,7 +174,7 @@ def test_every_task_goes_on(systems, tmp_path, name):
         faulty.append("a\u2028b".encode())
     if name == "pair":
         faulty += [b"no second sentence", b"one\ttwo\tthree"]
-    lines = [good[0], *faulty, *good[1:]]
+    lines = [good[0], *faulty, b"", b" \t", *good[1:]]  # the last two have an empty output, which nobody is told
     places = [0, *range(len(lines) - 2, len(lines))]
     flags = ("--buffer-size", len(lines), "--batch-size", len(lines))
     expected = hypotheses(interact(system, good, *flags))
@@ -191,3 +192,6 @@ def test_every_task_goes_on(systems, tmp_path, name):
     with pytest.raises(InputError) as caught:
         translate(system, [*good, NOT_UTF_8["torn"]], tmp_path, "--on-input-error", "stop")
     assert caught.value.line == 4
+    model = hub.from_pretrained(system.path.parent, system.path.name, system.data)
+    answer = model.classify if name in ("trees", "pair") else model.translate
+    assert answer(["", system.lines[0], " "])[::2] == [answer("")] * 2 and answer("") in ("", ("", {}, None))

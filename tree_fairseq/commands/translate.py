@@ -37,7 +37,6 @@ _REFUSED = (
     "constraints prefix_size replace_unk score_reference lm_path results_path "
     "num_shards shard_id distributed_world_size"
 ).split()
-_TEXT = "it goes with a text, --input FILE or a pipe"
 
 
 def _add_flags(parser: ArgumentParser) -> list[str]:
@@ -128,13 +127,12 @@ def _check(args: Namespace) -> None:
         "tree-fairseq translate",
         advice="use fairseq-generate",
     )
+    unread = {"skip_invalid_size_inputs_valid_test": "it goes with --gen-subset"}
     if "gen_subset" in args.given:
-        refuse_unread(args.given, dict.fromkeys(("input", "buffer_size", "on_input_error"), _TEXT), "--gen-subset")
-    else:
-        refuse_unread(args.given, {"skip_invalid_size_inputs_valid_test": "it goes with --gen-subset"})
+        unread = dict.fromkeys(("input", "buffer_size", "on_input_error"), "it goes with a text, not with --gen-subset")
     if not args.sorted and args.nbest_json is None:
-        names = ("nbest", "print_alignment", "print_step")
-        refuse_unread(args.given, dict.fromkeys(names, "it goes with --sorted or --nbest-json"))
+        unread |= dict.fromkeys(("nbest", "print_alignment"), "it goes with --sorted or --nbest-json")
+    refuse_unread(args.given, unread)
     if args.input != "-" and not Path(args.input).is_file():
         raise InputError("there is no such file", args.input)
     for path in (args.output, args.nbest_json):

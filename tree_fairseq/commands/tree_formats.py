@@ -76,11 +76,7 @@ class TreeFormat:
         return tree_to_svg(tuple(tree for _, forest in lines for tree in self._prepared(forest)), title)
 
     def _json(self, text: str, forest: Forest) -> str:
-        binary = tuple(map(binarize, forest)) if self.binarized else forest
-        trees, start = [], 0
-        for tree in binary:
-            trees.append(_with_spans(tree, start) if self.spans else tree.to_dict())
-            start += len(tree.leaves())
+        trees = [_with_spans(tree, start) if self.spans else tree.to_dict() for tree, start in self._placed(forest)]
         values = {"text": text, "leaves": forest_leaves(forest), "trees": trees}
         try:
             return json.dumps(values, ensure_ascii=False) + "\n"
@@ -88,13 +84,14 @@ class TreeFormat:
             raise InputError("a tree too deep for JSON", hint="--format brackets has no such limit.") from None
 
     def _prepared(self, forest: Forest) -> Forest:
-        shown = tuple(map(binarize, forest)) if self.binarized else forest
-        if not self.spans:
-            return shown
-        starts = [0]
-        for tree in shown:
-            starts.append(starts[-1] + len(tree.leaves()))
-        return tuple(_labelled_by_span(tree, start) for tree, start in zip(shown, starts))
+        return tuple(_labelled_by_span(tree, start) if self.spans else tree for tree, start in self._placed(forest))
+
+    def _placed(self, forest: Forest) -> Iterator[tuple[Tree, int]]:
+        """Yields the trees, made binary if that is wanted, and the position of the first leaf of each."""
+        start = 0
+        for tree in forest:
+            yield (binarize(tree) if self.binarized else tree), start
+            start += len(tree.leaves())
 
 
 def _labelled_by_span(tree: Tree, first: int) -> Tree:

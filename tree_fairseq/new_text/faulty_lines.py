@@ -28,7 +28,7 @@ _UNDECODED = "surrogateescape"  # keeps bytes that are not UTF-8, so that a line
 
 
 def read_with_care(
-    read: Callable[[InputLines], Read], lines: InputLines, path: str, stops: bool = False
+    read: Callable[[InputLines], Read], lines: InputLines, path: str, stops: bool = False, skips_blank: bool = True
 ) -> tuple[Optional[Read], list[int]]:
     """Reads all lines that can be read, together. A sentence on standard error names each other line.
 
@@ -37,6 +37,7 @@ def read_with_care(
         lines: without line ends; see :func:`read_buffers`
         path: of the text, for messages
         stops: whether the first faulty line ends the command with its error
+        skips_blank: whether blank lines are left out, without a word
 
     Returns:
         What was read, None if all lines are faulty, and the places of the readable lines among all
@@ -71,7 +72,7 @@ def read_with_care(
             decode_line(line.encode("utf-8", _UNDECODED), path, lines.first_line + place)
         except InputError as error:
             report(place, error)
-    places = [place for place in range(len(lines)) if place not in faulty]
+    places = [place for place, line in enumerate(lines) if place not in faulty and (line.strip() or not skips_blank)]
     try:
         return (read_some(places), places) if places else (None, [])
     except Exception as error:
@@ -144,7 +145,7 @@ def with_faulty_lines(make_batches: Callable) -> Callable:
 
         path = "input" if cfg.interactive.input == "-" else cfg.interactive.input
         is_stock = not isinstance(task, TreeTask)
-        batches, places = read_with_care(read, lines, path, stops=is_stock)
+        batches, places = read_with_care(read, lines, path, stops=is_stock, skips_blank=not is_stock)
         if is_stock:  # tasks of this package count themselves
             count_typed(task, [encode_fn(line).split() for line in lines])
         for batch in batches or ():

@@ -57,14 +57,11 @@ def require_read_by_parser(options: Optional[ParserOptions], cfg: Any) -> None:
     ``options`` are those that the folder names, None where new text is not parsed.
     """
     given = {name: getattr(cfg, option) for name, option in _OF_USERS.items() if getattr(cfg, option) is not None}
-    parser = given.get("name", "brackets" if options is None else options.name)
-    unread = {*given} if options is None else unread_options(options.replace(**given))
-    way_out = f"new lines are not parsed. {PARSE_NEW_TEXT}" if parser == "brackets" else "leave it out"
-    refuse_unread(
-        {_OF_USERS[name] for name in given},
-        {_OF_USERS[name]: way_out for name in given if name in unread},
-        f"--tree-parser {parser}",
-    )
+    parsing = (options or ParserOptions("brackets")).replace(**given)
+    unread = given if options is None else unread_options(parsing)
+    way_out = f"new lines are not parsed. {PARSE_NEW_TEXT}" if parsing.name == "brackets" else "leave it out"
+    refused = {_OF_USERS[name]: way_out for name in given if name in unread}
+    refuse_unread(refused, refused, f"--tree-parser {parsing.name}")
 
 
 def with_own_models(options: ParserOptions, folder: Path) -> ParserOptions:

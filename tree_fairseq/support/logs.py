@@ -117,19 +117,15 @@ def traceback_wanted() -> bool:
     return os.environ.get(TRACEBACK, "0") not in ("", "0")
 
 
-def failed(error: BaseException, logger: logging.Logger | None = None) -> int:
-    """Ends a command: writes the message of an error to a logger, or to standard error, and returns 1.
+def failed(error: BaseException, logger: logging.Logger) -> int:
+    """Ends a command: writes the message of an error to a logger, and returns 1.
 
     Raises:
         BaseException: the error itself, if the environment asks for tracebacks
     """
     if traceback_wanted():
         raise error
-    message = message_of(error) or str(error)
-    if logger is None:
-        sys.stderr.write(f"{message}\n")
-    else:
-        logger.error("%s", message)
+    logger.error("%s", message_of(error) or str(error))
     return 1
 
 
