@@ -14,8 +14,9 @@ from tree_fairseq import hub
 from tree_fairseq.__main__ import main as command_line
 from tree_fairseq.commands import parse
 from tree_fairseq.errors import InputError, OutsideTreeError
+from tree_fairseq.parsing.interface import DependencyWord
 from tree_fairseq.parsing.line_parser import ARGUMENTS, LineParser, require_read
-from tree_fairseq.parsing.parsers import ControlParser, DependencyWord, ParserOptions
+from tree_fairseq.parsing.parsers import ControlParser, ParserOptions
 
 TREE = "(S (NP-SBJ (NN a)) (VP (VB b)))"
 RIGHT, BRACKETS = ("--tree-parser", "right-branching"), ("--tree-parser", "brackets")
@@ -25,6 +26,7 @@ VALUES = {
     "--tree-batch-size": "7", "--tree-ssplit": "punct", "--tree-tokenize": "parser", "--tree-subwords": "bpe",
     "--corenlp-url": "http://localhost:1", "--tree-strip-function-tags": None, "--tree-noise": "0.5",
     "--tree-device": "cpu", "--on-parse-error": "flat", "--max-parse-failures": "9", "--parse-cache": "cache",
+    "--keep-empty": None, "--tree-tag-separators": "=",
     "--workers": "2", "--shard": "0/1", "--join": "other", "--format": "json", "--binarize": None, "--spans": None,
     "--read": "python", "--text": "c",
 }  # fmt: skip
@@ -53,7 +55,8 @@ class NotedOptions(ParserOptions):
     """Options of a parser that note, by their arguments, which of them are read."""
 
     def __getattribute__(self, name):
-        NOTES.add(ARGUMENTS.get(name, name))
+        # Labels are cut at separators, which the other flag sets to the usual ones.
+        NOTES.update({ARGUMENTS.get(name, name), *(["tree_strip_function_tags"] if name == "tag_separators" else [])})
         return super().__getattribute__(name)
 
 
@@ -78,7 +81,7 @@ def test_a_flag_of_parse_is_read_or_refused(mode, flag, tmp_path, monkeypatch, c
     monkeypatch.setattr(parse, "_parse_arguments", lambda given: Noted(**vars(read_arguments(given))))
     words = [DependencyWord("a", 0, "root"), DependencyWord("b", 1, "dep")]
     monkeypatch.setattr(ControlParser, "parse_dependencies", lambda self, lines: [words for _ in lines], raising=False)
-    if mode in ("text", "brackets", "conllu"):
+    if mode in ("text", "brackets", "conllu", "penn"):
         monkeypatch.setattr(parse, "LineParser", noting_options)
     NOTES.clear()
     value = [] if VALUES[flag] is None else [VALUES[flag]]

@@ -106,7 +106,8 @@ def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     _check(parser, args)
     try:
         refuse_unread(given_arguments(parser, arguments), *_unread(args))
-        require_read(options_from_arguments(args))
+        if args.read is None:
+            require_read(options_from_arguments(args))
     except InputError as error:
         parser.error(str(error))
     return args
@@ -125,14 +126,12 @@ def _unread(args: argparse.Namespace) -> tuple[dict[str, str], str]:
         return dict.fromkeys(("text", "shard", "workers", *own), "give it where the shards are parsed"), "--join"
     if args.read is not None:
         own = _READ_OF_TREES[: {"penn": 5, "corenlp": 3}.get(args.read, 0)]
+        parsing = [name for name in _PARSING if name not in own]
         way_out = "nothing is parsed. tree-fairseq parse --tree-parser brackets reads trees with the flags of parsers"
-        return {
-            **dict.fromkeys((name for name in _PARSING if name not in own), way_out),
-            **corpus,
-        }, f"--read {args.read}"
+        return {**dict.fromkeys(parsing, way_out), **corpus}, f"--read {args.read}"
     if args.output is None and args.format == "conllu":
-        names = ("binarize", "spans", "tree_strip_function_tags", "tree_noise", "on_parse_error", "parse_cache")
-        more = dict.fromkeys((*names, "max_parse_failures"), "dependencies have no constituents")
+        names = ("binarize", "spans", *_READ_OF_TREES[1:], "parse_cache", "max_parse_failures")
+        more = dict.fromkeys(names, "dependencies have no constituents")
         return {**corpus, **more}, "--format conllu"
     if args.output is None:
         return {**corpus, "max_parse_failures": corpus["workers"]}, "a text to look at"
@@ -186,7 +185,8 @@ def _join(args: argparse.Namespace) -> None:
         flat += [lines + line for line, _ in report.failures]
         lines += report.lines
     sentences = sum(report.sentences for _, report in shards)
-    check_failures(args.max_parse_failures, len(flat), sentences, dict.fromkeys(flat), args.join)
+    limit = options_from_arguments(args).max_parse_failures
+    check_failures(limit, len(flat), sentences, dict.fromkeys(flat), args.join)
     _write(args, shards, Path(args.join))
     logger.info("%s: %d lines written, %d sentences, %d with a flat tree", args.join, lines, sentences, len(flat))
 

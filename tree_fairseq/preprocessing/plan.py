@@ -208,20 +208,21 @@ def tree_sides_of(args: Namespace, source_lang: str, target_lang: str | None) ->
     names = args.tree_sides.split(",")
     languages = {"source": source_lang, "target": target_lang}
     requests = text_requests(args, {name: languages[name] for name in names})
-    sides = []
+    sides, given = [], []
     for number, name in enumerate(names):
         lang = languages[name]
         own = {field: _value_of_side(args, field, number, len(names)) for field in PER_SIDE}
         own["tree_lang"] = own["tree_lang"] or lang
         options = options_from_arguments(Namespace(**{**vars(args), **own}))
         options = _with_subwords(options, requests.get(name))
+        given.append(options)
         recorded = Manifest.to_extend(args.destdir, source_lang, target_lang).sides.get(lang)
         if recorded is not None and options.subwords == "auto":
             options = options.replace(subwords=recorded.parser["subwords"])
         elif text := next(filter(Path.is_file, _texts_of(args, lang)), None):
             options = with_kind_of(options, read_lines(text), text)
         sides.append(TreeSide(name, lang, options))
-    require_read(*(side.options for side in sides))
+    require_read(*given)
     return tuple(sides)
 
 
