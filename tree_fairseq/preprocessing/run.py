@@ -158,7 +158,8 @@ def _refuse_unread(args: Namespace, defaults: Namespace, makes_trees: bool) -> N
     source, target = modality(args, "source"), "tree" if makes_trees else modality(args, "target")
     kinds = (args.source_notation, source), (args.target_notation, target)
     has_programs = any(kind == "tree" and isinstance(notation_named(name), Language) for name, kind in kinds)
-    parsing = [name for name in ARGUMENTS.values() if name != "on_parse_error" or not has_programs]
+    about_faults = {"on_parse_error", "max_parse_failures"} if "tree" in (source, target) else set()
+    parsing = [name for name in ARGUMENTS.values() if name not in about_faults]
     text = "tokenizer bpe bpe_codes sentencepiece_model learn_subwords apply_tokenizer".split()
     symbols = modality(args, "source") != "sequence" or modality(args, "target") != "sequence"
     unread: dict[str, str] = {}
