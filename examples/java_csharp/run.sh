@@ -36,7 +36,7 @@ esac
 TASK=structural_translation SIDES=() SEARCH=(--grammar "$GRAMMAR")
 [[ $SOURCE == text ]] || SIDES+=(--source-modality tree --source-notation "$FROM")
 [[ $TARGET == text ]] && SEARCH=() || SIDES+=(--target-modality tree --target-notation "$TO")
-[[ $SOURCE$TARGET != *text* ]] || SIDES+=(--learn-subwords 2000)
+[[ $SOURCE$TARGET == *text* ]] && SIDES+=(--learn-subwords 2000) || SIDES+=(--leaf-merges 2000)
 [[ $SOURCE$TARGET != texttext ]] || TASK=translation SEARCH=(--remove-bpe)
 SHARED=(--share-decoder-input-output-embed)
 [[ $SOURCE != "$TARGET" ]] || SIDES+=(--joined-dictionary) SHARED=(--share-all-embeddings)
