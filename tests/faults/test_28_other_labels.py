@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import shutil
+import socket
 from pathlib import Path
 
 import pytest
@@ -11,7 +14,9 @@ from tests.end_to_end.commands import hypotheses, run
 from tests.end_to_end.fixtures import TASK, Training, preprocess, train
 from tests.end_to_end.tiny_corpus import make_pairs, write_pairs
 from tree_fairseq.commands import average
-from tree_fairseq.errors import DictionaryMismatchError
+from tree_fairseq.data_bin.manifest import Manifest
+from tree_fairseq.errors import CheckpointError, DictionaryMismatchError
+from tree_fairseq.repairs.writing import hold_folder
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +50,45 @@ def test_a_model_on_another_folder_is_refused(trained, other_labels):
 
 def test_a_stock_model_reads_no_labels(trained, stock_trained, other_labels):
     assert len(hypotheses(generate(other_labels.data, stock_trained.best, other_labels.best))) == 16
+
+
+def test_other_parses_of_the_same_text_are_named(trained, tmp_path, caplog):
+    """The labels are the same, and so are all shapes."""
+    folder = Path(shutil.copytree(trained.data, tmp_path / "data"))
+    manifest = Manifest.load(folder)
+    manifest.sides["en"].identity["parser"] = {"name": "another"}
+    manifest.save(folder)
+    for action in (
+        lambda: generate(folder, trained.best),
+        lambda: train(folder, tmp_path, "--max-update", 1, "--restore-file", trained.best, "--no-save"),
+    ):
+        caplog.clear()
+        action()
+        assert "other parses than those of" in caplog.text and "'another'" in caplog.text
+    caplog.clear()
+    generate(trained.data, trained.best)
+    assert "other parses" not in caplog.text
+
+
+def test_two_trainings_do_not_share_a_folder(trained, tmp_path):
+    """The message has the other process and its machine; its end frees the folder."""
+    holding, done = (multiprocessing.get_context("fork").Event() for _ in range(2))
+
+    def hold() -> None:
+        hold_folder(str(tmp_path))
+        holding.set()
+        done.wait(60)
+
+    other = multiprocessing.get_context("fork").Process(target=hold)
+    other.start()
+    assert holding.wait(60)
+    with pytest.raises(CheckpointError, match=f"process {other.pid} on {socket.gethostname()} is training with"):
+        train(trained.data, tmp_path, "--max-update", 1)
+    assert not list(tmp_path.glob("*.pt"))
+    done.set()
+    other.join()
+    train(trained.data, tmp_path, "--max-update", 1)
+    train(trained.data, tmp_path, "--max-update", 2)
 
 
 def test_an_average_is_refused(trained, other_labels, tmp_path, caplog):

@@ -178,7 +178,7 @@ def journey(folder: Path) -> dict:
             for line in log.splitlines()
             if '"epoch"' in line
         ],
-        "checkpoints": sorted(path.name for path in out.iterdir()),
+        "checkpoints": sorted(path.name for path in out.glob("*.pt")),
         "weights": {name: float(weight.double().sum()) for name, weight in state["model"].items()},
         "state": sorted(state),
         "settings": plain(

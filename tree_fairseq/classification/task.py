@@ -312,6 +312,10 @@ class TreeClassificationTask(ClassificationTask):
         facts = super().checkpoint_facts()["classification"]
         return {"classification": {**facts, "labels": list(self.label_dictionary.symbols)}}
 
+    def parses(self) -> dict[str, Any]:
+        """Returns what decided the trees of the texts."""
+        return {"source": self.trees.identity}
+
     def state_dict(self) -> dict:
         """Leaves out the labels of trees if no model reads trees."""
         state = super().state_dict()

@@ -36,6 +36,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
 from tree_fairseq.errors import CheckpointError, TreeFairseqError
+from tree_fairseq.repairs.writing import hold_folder
 from tree_fairseq.support.files import require_plain_file
 from tree_fairseq.support.options import flag_of
 
@@ -177,9 +178,14 @@ def _from_json(value: Any) -> Any:
 
 
 def compare_data(load: Callable) -> Callable:
-    """Lets the task compare its data with those of the checkpoint that training starts from or goes on from."""
+    """Lets the task compare its data with those of the checkpoint that training starts from or goes on from.
+
+    Training begins with this function; no other process may write checkpoints to its folder from then on.
+    """
 
     def load_checkpoint(self, filename, reset_optimizer=False, *args, **kwargs):
+        if getattr(self, "is_data_parallel_master", False) and not self.cfg.checkpoint.no_save:
+            hold_folder(self.cfg.checkpoint.save_dir)
         require = getattr(self.task, "require_same_data", None)
         if require is not None and os.path.isfile(filename):
             # A file that cannot be read is the business of the function that loads it.

@@ -79,7 +79,7 @@ REPAIRS = (
     Repair(
         target="fairseq.trainer.Trainer.load_checkpoint",
         wrong="The task does not see the state that it stored, so training goes on with another folder's dictionaries "
-        "or symbols: each id then means another word.",
+        "or symbols: each id then means another word. Two trainings with one --save-dir mix their checkpoints.",
         versions=_FAIRSEQ,
         remove_when="fairseq gives the state of the task back in training, too",
         test="tests/repairs/test_checkpoint_loading.py::test_training_compares_its_data_with_the_checkpoint",

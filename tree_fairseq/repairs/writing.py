@@ -2,13 +2,44 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import logging
 import os
-from typing import Any, Callable
+import socket
+from typing import IO, Any, Callable
 
 from fairseq.logging import progress_bar
 
+from tree_fairseq.errors import CheckpointError
 from tree_fairseq.support.files import copy_whole, force_to_disk
+
+_held: dict[tuple[int, str], IO[str]] = {}
+
+
+def hold_folder(folder: str) -> None:
+    """Keeps other processes from writing checkpoints to a folder until this one ends.
+
+    Raises CheckpointError, with the number and the machine of the process that writes there.
+    """
+    key = os.getpid(), os.path.realpath(os.path.join(folder, ".training"))
+    with contextlib.suppress(KeyError, OSError):
+        if os.path.samestat(os.fstat(_held[key].fileno()), os.stat(key[1])):
+            return  # a second opened file of the same lock would end it
+    file = open(key[1], "a+", encoding="utf-8")
+    try:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        file.seek(0)
+        raise CheckpointError(
+            f"{file.read()} is training with --save-dir {folder}: give another --save-dir, or wait for its end"
+        ) from None
+    except OSError:
+        return  # a file system without locks
+    file.truncate(0)
+    file.write(f"process {os.getpid()} on {socket.gethostname()}")
+    file.flush()
+    _held[key] = file
 
 
 def copy_under_another_name(copy: Callable) -> Callable:

@@ -19,7 +19,7 @@ from tree_fairseq.nn.modalities import CONSTITUENCY, SEQUENCE, SOURCE_INPUTS, SY
 from tree_fairseq.nn.tree_batch import NodeArrays, TreeReader
 from tree_fairseq.parsing.trust import require_read_by_parser
 from tree_fairseq.tasks.pair_dataset import NewSpanPairDataset, SpanPairDataset, SymbolPairDataset, collate_symbol_trees
-from tree_fairseq.tasks.sides import load_side
+from tree_fairseq.tasks.sides import ParsedSide, load_side
 from tree_fairseq.tasks.tree_task import NewTextConfig, TreeTask, TreeTaskConfig
 from tree_fairseq.tasks.unknown_tokens import count_typed
 from tree_fairseq.trees.tree import Forest
@@ -143,6 +143,12 @@ class TranslationWithTreesTask(TreeTask, TranslationTask):
         sides = {"source": self.source_side, "target": self.target_side}
         symbols = {name: side.facts() for name, side in sides.items() if side.modality == SYMBOLS}
         return {**facts, "symbol_trees": symbols} if symbols else facts
+
+    def parses(self) -> dict[str, Any]:
+        """Returns what decided the trees of each side that was parsed."""
+        sides = {"source": self.source_side, "target": self.target_side}
+        records = {name: side.record for name, side in sides.items() if isinstance(side, ParsedSide)}
+        return {name: record.identity for name, record in records.items() if record.identity is not None}
 
     def state_dict(self) -> dict:
         """Returns the state of the task; it has labels of constituency trees only if a model reads them."""

@@ -171,12 +171,17 @@ class TreeTask(FairseqTask):
         """Returns what models depend on, which checkpoints keep: values, or dicts of values."""
         return {}
 
+    def parses(self) -> dict[str, Any]:
+        """Returns by side what decided its trees, such as name, version and model of the parser."""
+        return {}
+
     def state_dict(self) -> dict:
-        """Returns the state of the task, which checkpoints keep."""
-        return {**super().state_dict(), **self.checkpoint_facts()}
+        """Returns the state of the task, which checkpoints keep, with the parses of the trees that models read."""
+        parses = {"parses": self.parses()} if self.trees_of_models else {}
+        return {**super().state_dict(), **self.checkpoint_facts(), **parses}
 
     def require_same_data(self, checkpoint: dict, fine_tuning: bool = False) -> None:
-        """Makes sure that a checkpoint's model was trained on data like this.
+        """Makes sure that a checkpoint's model was trained on data like this; other parses are a warning.
 
         Args:
             checkpoint: the state of the task in the checkpoint
@@ -188,11 +193,15 @@ class TreeTask(FairseqTask):
         for name, ours in self.checkpoint_facts().items():
             if name in checkpoint:
                 require_same_facts(name, checkpoint[name], ours, self.cfg.data)
+        theirs, here = checkpoint.get("parses"), self.parses()
+        if theirs is not None and theirs != here:
+            message = "the checkpoint was trained on other parses than those of %s: %s, and here %s"
+            logger.warning(message, self.cfg.data, theirs, here)
 
     def load_state_dict(self, state_dict: dict) -> None:
         """Makes sure that a checkpoint, such as a member of an ensemble, was trained on data like this."""
         self.require_same_data(state_dict)
-        facts = self.checkpoint_facts()
+        facts = {*self.checkpoint_facts(), "parses"}
         super().load_state_dict({name: value for name, value in state_dict.items() if name not in facts})
 
     # Generation
