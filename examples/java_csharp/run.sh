@@ -29,7 +29,7 @@ case "$DIRECTION" in
 esac
 # The benchmark's sizes, batches and updates; its models begin with subwords and weights of RoBERTa or at random.
 case "$SETTING" in
-    base) LAYERS=12 DECODER_LAYERS=6 WIDTH=768 FFN=3072 HEADS=12 BATCH=(--batch-size $((16 / GPUS))) EPOCHS=125 RATE=2e-4 ;;
+    base) LAYERS=12 DECODER_LAYERS=6 WIDTH=768 FFN=3072 HEADS=12 BATCH=(--batch-size $((16 / GPUS))) EPOCHS=155 RATE=2e-4 ;;
     SMALL) LAYERS=2 DECODER_LAYERS=2 WIDTH=256 FFN=512 HEADS=4 BATCH=(--max-tokens $((4096 / GPUS))) EPOCHS=12 RATE=1e-3 ;;
     *) die "--setting $SETTING: give base or SMALL" ;;
 esac
