@@ -185,10 +185,8 @@ def test_folders_take_turns(tree_data, tmp_path):
 
 
 def test_folders_that_do_not_fit_are_refused(tree_data, row_data):
-    data = f"{tree_data}:{row_data}"
-    load(data, "train")
-    with pytest.raises(DictionaryMismatchError, match="other texts and classes and labels and nodes than"):
-        load(data, "train", epoch=2)
+    with pytest.raises(DictionaryMismatchError, match="dict.class.txt, dict.label.text.txt, .*--node-symbols"):
+        task_of(f"{tree_data}:{row_data}")
 
 
 def test_folders_of_translation_and_of_nothing_are_refused(corpus, data_bin, tmp_path):

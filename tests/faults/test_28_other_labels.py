@@ -1,4 +1,4 @@
-"""Models that read trees with different label dictionaries have nothing to say to one another."""
+"""Models with other dictionaries of labels or words have nothing to say to one another."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.data_bin.corpora import write_lines
 from tests.end_to_end.commands import hypotheses, run
 from tests.end_to_end.fixtures import TASK, Training, preprocess, train
 from tests.end_to_end.tiny_corpus import make_pairs, write_pairs
-from tree_fairseq.commands import average
+from tree_fairseq.commands import average, check
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.errors import CheckpointError, DictionaryMismatchError
 from tree_fairseq.repairs.writing import hold_folder
@@ -101,3 +102,31 @@ def test_an_average_is_refused(trained, other_labels, tmp_path, caplog):
 def test_training_does_not_start_from_other_labels(trained, other_labels, tmp_path, start):
     with pytest.raises(DictionaryMismatchError, match="other labels"):
         train(other_labels.data, tmp_path, "--max-update", 1, *start, trained.best)
+
+
+@pytest.fixture(scope="module")
+def other_words(tmp_path_factory) -> Training:
+    """As many words as the common model has, in another order, and another parser."""
+    folder = tmp_path_factory.mktemp("words")
+    for split in ("train", "valid", "test"):
+        for language in ("en", "de"):
+            write_lines(folder / f"{split}.{language}", ["a b b c c c", "d d d d a"] * 8)
+    preprocess(folder, folder / "data-bin", parser="right-branching")
+    return train(folder / "data-bin", folder / "checkpoints", "--max-update", 1)
+
+
+def test_folders_members_and_fine_tuning_with_other_words_are_refused(trained, other_words, tmp_path):
+    flags = f"--srcdict {trained.data}/dict.en.txt --tgtdict {trained.data}/dict.de.txt"
+    with pytest.raises(DictionaryMismatchError, match=f"dict.en.txt.*the parser of en.*{flags}"):
+        train(f"{trained.data}:{other_words.data}", tmp_path, "--max-update", 1)
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(DictionaryMismatchError, match="other words of the source"):
+        generate(trained.data, trained.best, other_words.best)
+    with pytest.raises(DictionaryMismatchError, match="words of the source"):
+        train(other_words.data, tmp_path, "--max-update", 1, "--finetune-from-model", trained.best)
+
+
+def test_checking_names_files_that_the_folder_does_not_know(other_words, tmp_path, capsys):
+    folder = shutil.copytree(other_words.data, tmp_path / "bin")
+    shutil.copy(folder / "dict.en.txt", folder / "dict.fr.txt")
+    assert check.main([str(folder)]) == 0 and "dict.fr.txt is not in tree.json" in capsys.readouterr().out

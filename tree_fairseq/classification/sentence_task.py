@@ -7,7 +7,6 @@ So EOS separates sentences as the separator of pretrained encoders does, and nee
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -19,9 +18,8 @@ from torch.nn.utils.rnn import pad_sequence
 from tree_fairseq.classification.classifier import Predictor, hypothesis
 from tree_fairseq.classification.dataset import TextDataset, refuse_long_text
 from tree_fairseq.classification.examples import joined_sentences, placed
-from tree_fairseq.classification.folder import SENTENCE_TASK, ClassificationRecord, ExampleFiles, NumberDictionary
+from tree_fairseq.classification.folder import SENTENCE_TASK, ExampleFiles, NumberDictionary
 from tree_fairseq.classification.task import INPUT, ClassificationConfig, ClassificationTask
-from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.errors import InputError
 from tree_fairseq.support.options import option
 from tree_fairseq.tasks.pair_dataset import NewLines
@@ -83,13 +81,6 @@ class TreeSentenceClassificationTask(ClassificationTask):
             _refuse_text(files.lengths[index], limit, split, index + 1)
         is_train = split == self.cfg.train_subset
         return TextDataset(files.tokens, files.lengths, self.src_dict, files.targets, self.tgt_dict, is_train)
-
-    def differences(self, folder: Path, manifest: Manifest) -> list[str]:
-        """Also compares the kinds of examples."""
-        found = super().differences(folder, manifest)
-        ours, theirs = self.record, manifest.section(ClassificationRecord)
-        is_same = (ours.input_format, ours.regression) == (theirs.input_format, theirs.regression)
-        return found if is_same else [*found, "kinds of examples"]
 
     def read_lines(self, lines, encode_fn, first_line: int = 1) -> NewLines:
         """Refuses lines beyond ``--max-source-positions``; a pair has a tab between its sentences."""

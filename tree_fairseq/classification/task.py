@@ -35,12 +35,12 @@ from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.text_record import with_folder_model
 from tree_fairseq.data_bin.token_files import load_dictionary
 from tree_fairseq.data_bin.tree_store import load_label_dictionary
-from tree_fairseq.errors import DataFolderError, DictionaryMismatchError, InputError
+from tree_fairseq.errors import DataFolderError, InputError
 from tree_fairseq.nn.tree_batch import TreeReader, as_stored
 from tree_fairseq.parsing.trust import options_for_new_text, require_read_by_parser
 from tree_fairseq.support.options import option
 from tree_fairseq.tasks.pair_dataset import NewLines, first_line_of
-from tree_fairseq.tasks.tree_task import NewTextConfig, TreeTask, TreeTaskConfig
+from tree_fairseq.tasks.tree_task import NewTextConfig, TreeTask, TreeTaskConfig, require_same_folders
 from tree_fairseq.tasks.unknown_tokens import count_typed
 from tree_fairseq.trees.spans import decode
 from tree_fairseq.trees.tree import Forest
@@ -77,6 +77,7 @@ class ClassificationTask(ClassTask, TreeTask):
         super().__init__(cfg)
         self.folder = Path(utils.split_paths(cfg.data)[0])
         self.manifest = Manifest.load(self.folder)
+        require_same_folders(cfg.data)
         self.record = self.manifest.verify_section(ClassificationRecord, self.folder, [])
         if self.record.task != self.name:
             made_for = f"{self.folder} was preprocessed with --task {self.record.task}"
@@ -112,11 +113,6 @@ class ClassificationTask(ClassTask, TreeTask):
         """Loads a split. Of several folders, every epoch trains on another one; the first has all other splits."""
         folder = self.folder_of(split, epoch)
         manifest = self.manifest if folder == self.folder else Manifest.load(folder)
-        if manifest is not self.manifest and (different := self.differences(folder, manifest)):
-            raise DictionaryMismatchError(
-                f"{folder} has other {' and '.join(different)} than {self.folder}; preprocess it in the same way, with "
-                "--srcdict and --tgtdict of the first folder, which takes its labels along"
-            )
         impl = None if self.cfg.dataset_impl is None else str(self.cfg.dataset_impl)
         files = open_split(folder, manifest, split, combine, self.src_dict, self.tgt_dict, impl)
         self.datasets[split] = dataset = self.make_dataset(files, split)
@@ -125,12 +121,6 @@ class ClassificationTask(ClassTask, TreeTask):
     def make_dataset(self, files: ExampleFiles, split: str) -> TextDataset:
         """Makes the data set of a split, whose examples are within ``--max-source-positions``."""
         raise NotImplementedError
-
-    def differences(self, folder: Path, manifest: Manifest) -> list[str]:
-        """Names what differs between another folder and the first."""
-        manifest.verify_section(ClassificationRecord, folder, [])
-        ours = {"texts": (TEXT, self.src_dict), "classes": (CLASS, self.tgt_dict)}
-        return [name for name, (lang, own) in ours.items() if load_dictionary(folder, lang) != own]
 
     # New text: fairseq-interactive and the hub
 
@@ -255,16 +245,6 @@ class TreeClassificationTask(ClassificationTask):
         reader, is_train = SentenceTreeReader(self.read_tree, has_class), split == self.cfg.train_subset
         texts = files.tokens, lengths, self.src_dict, files.targets, self.tgt_dict
         return DocumentDataset(files.trees, reader, *texts, shuffle=is_train, completions=self.completions)
-
-    def differences(self, folder: Path, manifest: Manifest) -> list[str]:
-        """Also compares the labels of nodes."""
-        found = super().differences(folder, manifest)
-        ours, theirs = self.record, manifest.section(ClassificationRecord)
-        if load_label_dictionary(folder / manifest.side(TEXT).labels) != self.label_dictionary:
-            found.append("labels")
-        if (ours.node_labels, ours.node_symbols) != (theirs.node_labels, theirs.node_symbols):
-            found.append("nodes")
-        return found
 
     @functools.cached_property
     def line_trees(self) -> LineTrees:

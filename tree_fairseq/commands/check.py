@@ -35,6 +35,16 @@ def check_folder(folder: str | os.PathLike) -> list[str]:
     return problems
 
 
+def unrecorded_files(folder: Path) -> list[str]:
+    """Returns one sentence for each file of data that ``tree.json`` does not know."""
+    known = {*Manifest.load(folder).files, MANIFEST_NAME}
+    found = (path for path in sorted(folder.iterdir()) if path.name not in known)
+    of_data = (
+        path for path in found if path.suffix in (".bin", ".idx") or path.name.startswith(("dict.", "subwords."))
+    )
+    return [f"{path} is not in {MANIFEST_NAME}, so it was not compared" for path in of_data]
+
+
 def needed_flags(folder: Path) -> list[str]:
     """Returns one sentence for each flag that new text needs, because a folder alone may not decide it."""
     manifest = Manifest.load(folder)
@@ -67,7 +77,7 @@ def main(arguments: list[str] | None = None) -> int:
     args = parser.parse_args(arguments)
     try:
         problems = check_folder(args.folder)
-        flags = [] if problems else needed_flags(Path(args.folder))
+        flags = [*unrecorded_files(Path(args.folder)), *([] if problems else needed_flags(Path(args.folder)))]
     except TreeFairseqError as error:
         problems, flags = [str(error)], []
     sys.stdout.writelines(f"{line}\n" for line in [*problems, *flags] or [f"{args.folder}: all is well"])

@@ -201,6 +201,23 @@ class Manifest:
         named = {record.lang: record for record in self.sections.values() if getattr(record, "lang", None)}
         return {**self.sides, **self.symbols, **named}
 
+    def differences(self, other: Manifest) -> list[str]:
+        """Returns what is not as in another folder, whose ids would mean other words, or whose trees are others.
+
+        These are the names of dictionaries and subword models, and what the records of sides and sections name.
+        """
+        names = sorted(name for name in {*self.files, *other.files} if name.startswith(("dict.", "subwords.")))
+        found = [name for name in names if self.files.get(name) != other.files.get(name)]
+        pairs = (self.sides, other.sides), (self.symbols, other.symbols), (self.sections, other.sections)
+        for ours, theirs in pairs:
+            for name in {**ours, **theirs}:
+                if name not in ours or name not in theirs:
+                    found.append(f"the records of {name}")
+                    continue
+                differing = ours[name].differences(theirs[name])
+                found += [f"the parser of {name}" if each.startswith("identity: ") else each for each in differing]
+        return found
+
     def forget_splits(self, record: Any, splits: Iterable[str]) -> None:
         """Removes splits from the record of a side or a section, and their files."""
         for split in record.splits.keys() & set(splits):

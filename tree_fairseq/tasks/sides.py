@@ -19,7 +19,7 @@ from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary
 from tree_fairseq.data_bin.text_record import with_folder_model
 from tree_fairseq.data_bin.token_files import joined, side_prefixes
 from tree_fairseq.data_bin.tree_store import TreeStore, load_label_dictionary
-from tree_fairseq.errors import ArityMismatchError, DictionaryMismatchError, MissingTreesError, OutsideTreeError
+from tree_fairseq.errors import ArityMismatchError, MissingTreesError, OutsideTreeError
 from tree_fairseq.nn.modalities import CONSTITUENCY, SEQUENCE, SYMBOLS, Side
 from tree_fairseq.nn.tree_batch import TreeReader
 from tree_fairseq.parsing.line_parser import LineParser
@@ -96,16 +96,8 @@ class ConstituencySide(ParsedSide):
         self.read_tree = TreeReader(labels)
 
     def load_trees(self, folder: Path, split: str, combine: bool):
-        """Returns the stored trees of a split in the order of its sentences.
-
-        The labels of the folder have to be those of the first folder.
-        """
+        """Returns the stored trees of a split in the order of its sentences."""
         manifest = Manifest.load(folder)
-        if load_label_dictionary(folder / manifest.side(self.lang).labels) != self.labels:
-            raise DictionaryMismatchError(
-                f"{folder} has other labels than {self.folder}; preprocess it with --srcdict and --tgtdict of the "
-                "first folder, which also takes its labels"
-            )
         source, target = self.cfg.source_lang, self.cfg.target_lang
         prefixes = side_prefixes(folder, split, source, target, self.lang, "tree", combine)
         if not prefixes:
@@ -143,15 +135,8 @@ class SymbolTreeSide(ParsedSide):
         super().__init__(cfg, folder, lang, record, modality=SYMBOLS, dictionary=symbols, symbols=symbols.table())
 
     def check_files(self, folder: Path, split: str) -> None:
-        """Makes sure that the files of a split belong together and that their trees are as in the first folder."""
-        manifest = Manifest.load(folder)
-        other = manifest.symbols.get(self.lang)
-        if other is None or other.differences(self.record):
-            raise DictionaryMismatchError(
-                f"{folder} does not hold the same kind of trees for {self.lang} as {self.folder}: preprocess it with "
-                "the same options"
-            )
-        manifest.verify_quickly(folder, self.lang, [split])
+        """Makes sure that the files of a split belong together."""
+        Manifest.load(folder).verify_quickly(folder, self.lang, [split])
 
     def trees(self, lines: list[str], encode_fn: Encode) -> list[Tree]:
         """Returns the trees of new lines; ``encode_fn`` is applied to sentences, not to trees."""

@@ -20,7 +20,7 @@ from tree_fairseq.nn.tree_batch import NodeArrays, TreeReader
 from tree_fairseq.parsing.trust import require_read_by_parser
 from tree_fairseq.tasks.pair_dataset import NewSpanPairDataset, SpanPairDataset, SymbolPairDataset, collate_symbol_trees
 from tree_fairseq.tasks.sides import ParsedSide, load_side
-from tree_fairseq.tasks.tree_task import NewTextConfig, TreeTask, TreeTaskConfig
+from tree_fairseq.tasks.tree_task import NewTextConfig, TreeTask, TreeTaskConfig, digest_of, require_same_folders
 from tree_fairseq.tasks.unknown_tokens import count_typed
 from tree_fairseq.trees.tree import Forest
 
@@ -76,6 +76,7 @@ class TranslationWithTreesTask(TreeTask, TranslationTask):
         """Loads the dictionaries; if no languages are given, those of ``tree.json``, even if the folder has no data."""
         folder = utils.split_paths(cfg.data)[0]
         manifest = Manifest.load(folder)
+        require_same_folders(cfg.data)
         manifest.verify_texts(folder)
         if cfg.source_lang is None and cfg.target_lang is None:
             cfg.source_lang, cfg.target_lang = manifest.source_lang, manifest.target_lang
@@ -138,9 +139,10 @@ class TranslationWithTreesTask(TreeTask, TranslationTask):
     # Checkpoints
 
     def checkpoint_facts(self) -> dict[str, Any]:
-        """Returns the labels of constituency trees, and how symbol trees were encoded."""
+        """Returns digests of the dictionaries, the labels of constituency trees, and how symbol trees were encoded."""
         facts = self.source_side.facts() if self.source_side.modality == CONSTITUENCY else {}
         sides = {"source": self.source_side, "target": self.target_side}
+        facts = {**{f"{name}_dictionary": digest_of(side.dictionary) for name, side in sides.items()}, **facts}
         symbols = {name: side.facts() for name, side in sides.items() if side.modality == SYMBOLS}
         return {**facts, "symbol_trees": symbols} if symbols else facts
 

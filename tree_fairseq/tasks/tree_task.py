@@ -1,6 +1,7 @@
 """Bases of tasks: trees in batches, facts in checkpoints, resumed runs, half precision on CPUs, validation."""
 
 import contextlib
+import hashlib
 import logging
 import math
 from argparse import Namespace
@@ -11,6 +12,7 @@ from typing import Any, Optional
 
 import torch
 from fairseq import utils
+from fairseq.data import Dictionary
 from fairseq.dataclass import FairseqDataclass
 from fairseq.logging import metrics
 from fairseq.sequence_generator import EnsembleModel, EnsembleModelWithAlignment
@@ -18,6 +20,7 @@ from fairseq.tasks import FairseqTask
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.errors import DictionaryMismatchError
 from tree_fairseq.nn.tensors import has_fast_bfloat16, padding_assumed
 from tree_fairseq.support.options import option
@@ -75,7 +78,11 @@ def require_same_facts(name: str, theirs: Any, ours: Any, data: str) -> None:
         )
 
 
-_FACT_NAMES = {"insertion_labels": "labels of the targets"}
+_FACT_NAMES = {
+    "insertion_labels": "labels of the targets",
+    "source_dictionary": "words of the source",
+    "target_dictionary": "words of the target",
+}
 
 
 def _differences(theirs: dict, ours: dict, side: str = "") -> Iterator[tuple[str, Any, Any]]:
@@ -115,6 +122,28 @@ class NewTextConfig(TreeTaskConfig):
     corenlp_url: Optional[str] = option(
         None, "server of --tree-parser corenlp for new text, where it is not on this machine"
     )
+
+
+def digest_of(dictionary: Dictionary) -> str:
+    """Returns a digest of the symbols of a dictionary in their order, which decides what ids mean."""
+    return hashlib.sha256("\n".join(dictionary.symbols).encode()).hexdigest()
+
+
+def require_same_folders(data: str) -> None:
+    """Makes sure that several folders, joined by ``:``, have the dictionaries, labels and parsers of the first.
+
+    Raises DictionaryMismatchError before anything is read; it compares what ``tree.json`` has of each.
+    """
+    first, *others = utils.split_paths(data)
+    manifest = Manifest.load(first)
+    for folder in others:
+        if found := manifest.differences(Manifest.load(folder)):
+            languages = [lang for lang in (manifest.source_lang, manifest.target_lang) if lang]
+            flags = " ".join(map("{} {}/dict.{}.txt".format, ("--srcdict", "--tgtdict"), [first] * 2, languages))
+            raise DictionaryMismatchError(
+                f"{folder} differs from {first} in {', '.join(found)}, so its ids would mean other words, or its trees "
+                f"other things: preprocess it again with {flags}, and with the options of {first}"
+            )
 
 
 class TreeTask(FairseqTask):

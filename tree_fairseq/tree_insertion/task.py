@@ -14,14 +14,7 @@ from omegaconf import II
 
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.token_files import joined, side_prefixes
-from tree_fairseq.errors import (
-    DataFolderError,
-    DictionaryMismatchError,
-    InputError,
-    MissingTreesError,
-    StructuralSearchError,
-    SymbolTreeError,
-)
+from tree_fairseq.errors import DataFolderError, InputError, MissingTreesError, StructuralSearchError, SymbolTreeError
 from tree_fairseq.nn.modalities import CONSTITUENCY, SEQUENCE, SYMBOLS
 from tree_fairseq.support.options import flag_of, given_flags, option, refuse_flags
 from tree_fairseq.tasks.translation import TranslationWithTreesConfig, TranslationWithTreesTask
@@ -199,16 +192,6 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
         manifest = Manifest.load(folder)
         prefixes = side_prefixes(folder, split, source, target, target, STORE_SUFFIX, combine)
         record = manifest.verify_section(InsertionRecord, folder, prefixes or [split])
-        first = utils.split_paths(self.cfg.data)[0]
-        if differences := self.insertion.differences(record):
-            raise DictionaryMismatchError(
-                f"{folder} was preprocessed differently from {first} ({'; '.join(differences)}): use the same options"
-            )
-        name = f"dict.{target}.txt"
-        if manifest.files[name] != Manifest.load(first).files[name]:
-            raise DictionaryMismatchError(
-                f"{folder} has other labels than {first}: preprocess it with --srcdict and --tgtdict of that"
-            )
         return [open_store(prefix.with_suffix(""), record.trajectory_count) for prefix in prefixes.values()]
 
     # Training
