@@ -47,6 +47,7 @@ _WRITTEN = {
     "funql": b"answer(count(intersection(state(all),loc_2(cityid('new york',_)))))",
     "json": b'{"a": [1, -2.5e3, null, true, {"b c": "d\\u00e9"}], "": {}}',
     "prolog": b"answer(A,(state(A),loc(B,A),const(B,cityid('a \\'b',_))))",
+    "top": b"[IN:GET_EVENT the [SL:NAME game ] [SL:NONE ] ]",
     "variable-free": b"( _argmax $0 ( lambda $1 e ( and ( p:t $1 ) ) ) )",
 }
 

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tree_fairseq.commands.tree_formats import TreeFormat
 from tree_fairseq.errors import EmptySymbolTreeError, InputError, MultipleRootsError, NotationError
 from tree_fairseq.trees.notations import NOTATIONS, notation_named
-from tree_fairseq.trees.tree import Tree
+from tree_fairseq.trees.tree import Tree, forest_leaves
 
 BRACKET, FUNQL, JSON, PROLOG, VARIABLE_FREE = (
     notation_named(name) for name in ("bracket", "funql", "json", "prolog", "variable-free")
@@ -20,7 +21,8 @@ AWKWARD = (
     *r"""
     () [] [|] {} {root} ( ) \e \u0028 \u005cu0028 \ \\ " "a" "a "" "()" "\" ' 'a' 'it''s' 'a'b' '' '\' , ; | . .. .a
     a. a.b = == \= \+ -> :- a->b a=b < <unk> <unk>a <null> * ** AND ANDY AND.a LAMBDA LAMBDA.a LAMBDA.a= a= a.b=
-    a\u0041= 0 -1.5e3 01 true null tag contents root children f next_to:t $0 c++
+    a\u0041= 0 -1.5e3 01 true null tag contents root children f next_to:t $0 c++ is mod - ^ X^ @< //
+    label name type value text leaves trees {label} {type} [type] [type]0 {parse} =1 =[] =x [a ] IN: IN:x SL:
     """.split(),
     *("( )", "", " ", "\n", "\u2028", '"a b"', "'a b'", "* a", "LAMBDA a", "LAMBDA a.", "LAMBDA a.b", "日本", "😀"),
 )
@@ -102,6 +104,26 @@ SAME_TEXT = {
         ("[ a , ( b , c ) | T ]", t("[|]", "a", t(",", "b", "c"), "T")),
         ("f ( [ ] , ' new york ' , \"x (\" , 'it''s' , _ )", t("f", "[]", "' new york '", '"x ("', "'it''s'", "_")),
         ("'=' ( a , <unk> )", t("'='", "a", "<unk>")),
+        (
+            "C is B * 2 - 1 - c++ , X =.. L",
+            t(",", t("is", "C", t("-", t("-", t("*", "B", "2"), "1"), "c++")), t("=..", "X", "L")),
+        ),
+        ("f ( is , - )", t("f", "is", "-")),
+        ("setof ( X , Z ^ Y ^ ( p ( X ) , q ) )", t("setof", "X", t("^", "Z", t("^", "Y", t(",", t("p", "X"), "q"))))),
+        ("( 1 + 2 ) * -3", t("*", t("+", "1", "2"), "-3")),
+    ],
+    "top": [
+        (
+            "[IN:GET_DIRECTIONS Directions to [SL:DESTINATION [IN:GET_EVENT the [SL:NAME Eagles ] ( ' ] ] ]",
+            t(
+                "IN:GET_DIRECTIONS",
+                "Directions",
+                "to",
+                t("SL:DESTINATION", t("IN:GET_EVENT", "the", t("SL:NAME", "Eagles"), "(", "'")),
+            ),
+        ),
+        ("[IN:GET_WEATHER ]", t("IN:GET_WEATHER")),
+        ("[x a ]", t("x", "a")),
     ],
     "funql": [
         ("answer(city(loc_2(stateid('new york'))))", t("answer", t("city", t("loc_2", t("stateid", "'new york'"))))),
@@ -136,6 +158,13 @@ SAME_TEXT = {
             '{"a":[1.0,"1.0",null,"null","[]",[],{}],"a":""}',
             t("{}", t("a", t("[]", "1.0", '"1.0"', "null", '"null"', '"[]"', "[]", "{}")), t("a", "")),
         ),
+        ('{"label":"S","children":[{"label":"N","children":[{"label":"="}]}]}', t("S", t("{label}", t("N", "==")))),
+        (
+            '[{"type":"Call","value":"f","children":[1,2]},{"type":"arg","children":[]},{"type":"Load","value":null}]',
+            t("Call", t("[type]", '="f"', t("arg", "=[]"), t("Load", "=null"))),
+        ),
+        ('[{"type":"a","children":[1]},{"type":"b"},0]', t("a", t("[type]0", "b"))),
+        ('{"name":"a","children":[1]}', t("{}", t("name", "a"), t("children", t("[]", "1")))),
         ('{"":["f",1]}', t("{}", t("", t("[]", "f", "1")))),
         ('{"":["{}",1]}', t("{}", "1")),
     ],
@@ -162,6 +191,7 @@ def test_a_line_means_its_tree_and_is_written_for_it(name, text, tree):
             "answer ( A , ( state ( A ) , \\+ const ( B , 'x y' ) ) ) ; A \\= B",
         ),
         ("prolog", "[]", "[ ]"),
+        ("prolog", "answer(C,Z^(p(Z),q(Z))).", "answer ( C , Z ^ ( p ( Z ) , q ( Z ) ) )"),
         ("funql", "f( 'a b' ,_)", "f('a b', _)"),
         ("variable-free", "x(nmod.in=*a)", "x ( nmod . in = * a )"),
         ("json", '{"contents": [ 1, 2 ], "tag": "f"}', '{"tag":"f","contents":[1,2]}'),
@@ -281,6 +311,35 @@ def test_clauses_agree_with_a_simple_reader(text):
     assert without_blanks(PROLOG.write(tree)) == without_blanks(text)
 
 
+def nodes(key: str) -> st.SearchStrategy[dict]:
+    """Trees whose nodes are objects with a label under a key."""
+    label, value = st.sampled_from(AWKWARD), st.sampled_from(("x", "=", 1, None, True))
+    leaf = st.fixed_dictionaries({key: label}, optional={"value": value, "children": st.just([])})
+    whole = st.recursive(
+        leaf,
+        lambda below: st.fixed_dictionaries(
+            {key: label, "children": st.lists(below, min_size=1, max_size=3)}, optional={"value": value}
+        ),
+        max_leaves=5,
+    )
+    return whole
+
+
+def numbered(tree: dict) -> list[dict]:
+    """A tree as a list of nodes that name their children by numbers."""
+    found = [{**tree}]
+    if "children" in tree:
+        below = [numbered(child) for child in tree["children"]]
+        found[0]["children"] = []
+        for nodes_below in below:
+            first = len(found)
+            found[0]["children"].append(first)
+            for node in nodes_below:
+                more = {"children": [first + child for child in node["children"]]} if "children" in node else {}
+                found.append({**node, **more})
+    return found
+
+
 @settings(max_examples=50, deadline=None)
 @given(
     st.recursive(
@@ -308,6 +367,9 @@ def test_clauses_agree_with_a_simple_reader(text):
                 st.lists(below, max_size=3),
             )
             | st.lists(below, max_size=3).map(lambda inner: {"": inner})
+            | st.sampled_from(("label", "name", "type")).flatmap(nodes)
+            | nodes("type").map(numbered)
+            | nodes("type").map(lambda node: [*numbered(node), 0])
         ),
         max_leaves=8,
     )
@@ -353,7 +415,13 @@ def _parts(value) -> list:
         ("prolog", "a ,", NotationError, 4, "before the end of the line"),
         ("prolog", "f ( a b )", NotationError, 7, "no comma or operator before 'b'"),
         ("prolog", "f ( a ) g ( b )", MultipleRootsError, 9, "follows a complete tree"),
-        ("prolog", "f ( a ) .", MultipleRootsError, 9, "follows a complete tree"),
+        ("prolog", "f ( a ) . b", MultipleRootsError, 9, "follows a complete tree"),
+        ("top", "[IN:A a", NotationError, 1, "never closed"),
+        ("top", "[IN:A a ] b", MultipleRootsError, 11, "follows a complete tree"),
+        ("top", "a ]", NotationError, 3, "closing bracket without"),
+        ("top", "[IN:A [x ] ]", EmptySymbolTreeError, 7, r"nothing in \[x \]"),
+        ("top", "[ a ]", NotationError, 1, "without a label"),
+        ("top", "IN:A", NotationError, 1, "outside of brackets"),
         ("prolog", "f ( 'a b )", NotationError, 5, "no meaning in prolog"),
         ("prolog", "A = B = C", NotationError, 5, "binds too loosely"),
         ("prolog", "f ( a ; b )", NotationError, 5, "binds too loosely"),
@@ -376,6 +444,7 @@ def _parts(value) -> list:
         ("json", '"a', NotationError, 1, "in a string"),
         ("json", '"\\ud800"', NotationError, 1, "half of a character"),
         ("json", "1 2", MultipleRootsError, 3, "follows"),
+        ("json", '[{"type":"a","children":[2,1]},{"type":"b"},{"type":"c"}]', NotationError, None, "node 0 of a list"),
     ],
 )
 def test_errors_name_the_fault_and_its_place(name, text, error, column, words):
@@ -390,7 +459,8 @@ DEEP = {
     "prolog": ("X", ",", "\\+", "[]"),
     "funql": ("X",),
     "variable-free": ("a=",),
-    "json": ("X", "{root}", "{}"),
+    "json": ("X", "{root}", "{}", "{label}"),
+    "top": ("X",),
 }
 
 
@@ -401,3 +471,12 @@ def test_trees_of_depth_20000_are_read_and_written(name, label):
         tree = Tree(label, (tree,))
     notation = notation_named(name)
     assert notation.read(notation.write(tree)) == tree
+
+
+def test_what_the_command_parse_writes_is_read_as_its_trees():
+    tree = t("S", t("NP", t("DT", "the"), t("NN", "a")), t("VP", "2"))
+    for forest, root in (((tree,), "S"), ((tree, tree), "{parse}")):
+        line = next(TreeFormat("json").write([(" ".join(forest_leaves(forest)), forest)]))
+        assert JSON.read(line).label == root
+        assert json.loads(JSON.write(JSON.read(line))) == json.loads(line)
+    assert JSON.read(json.dumps(tree.to_dict())) == t("S", t("{label}", *tree.children))

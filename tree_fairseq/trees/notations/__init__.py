@@ -7,7 +7,9 @@ from collections.abc import Callable
 from tree_fairseq.errors import NotationError
 from tree_fairseq.trees.notations.json_values import JsonNotation
 from tree_fairseq.trees.notations.notation import BracketNotation, Notation
-from tree_fairseq.trees.notations.terms import FUNQL, PROLOG, VARIABLE_FREE, TermNotation
+from tree_fairseq.trees.notations.term_grammars import FUNQL, PROLOG, VARIABLE_FREE
+from tree_fairseq.trees.notations.terms import TermNotation
+from tree_fairseq.trees.notations.top import TopNotation
 
 __all__ = ["NOTATIONS", "Notation", "notation_named", "notation_names", "register_notation"]
 
@@ -16,6 +18,7 @@ NOTATIONS: dict[str, Notation] = {
     "funql": TermNotation(FUNQL),
     "json": JsonNotation(),
     "prolog": TermNotation(PROLOG),
+    "top": TopNotation(),
     "variable-free": TermNotation(VARIABLE_FREE),
 }
 """All notations: each reads a line as a tree and writes a tree as a line."""

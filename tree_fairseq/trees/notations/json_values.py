@@ -6,6 +6,8 @@ value                                      tree
 ``{"tag": "If", "contents": [x, y]}``      ``If`` over ``x`` and ``y``
 ``{"tag": "Var", "contents": x}``          ``Var`` over ``x``; a list of fewer than two stays a list, ``[]``
 ``{"root": "f", "children": [x, y]}``      ``{root}`` over ``f`` over ``x`` and ``y``, if these have the same form
+``{"label": "f", "children": [x, y]}``     ``f`` over ``{label}`` over ``x`` and ``y``, which are nodes of this form,
+                                           too; within other values ``{label}`` over ``f`` over both
 ``{"a": x, "b": y}``                       ``{}`` over ``a`` over ``x`` and ``b`` over ``y``
 ``[x, y]``                                 ``[]`` over ``x`` and ``y``
 ``"a1"``, ``2``, ``true``                  leaves ``a1``, ``2``, ``true``
@@ -22,70 +24,85 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tree_fairseq.errors import MultipleRootsError, NotationError
+from tree_fairseq.trees.notations.json_nodes import (
+    FLAT,
+    FLAT_ZERO,
+    KEYS,
+    LIST,
+    MARKERS,
+    OBJECT,
+    PARSE,
+    fields_of,
+    flat_text,
+    flat_tree,
+    is_flat,
+    is_literal,
+    is_node_tree,
+    node_pieces,
+    node_tree,
+    parse_pieces,
+    parse_tree,
+    quote,
+    text_of,
+    words_of,
+)
 from tree_fairseq.trees.notations.notation import Notation, Piece, separated
 from tree_fairseq.trees.text import shorten
 from tree_fairseq.trees.tree import Tree
 
-LIST = "[]"
-OBJECT = "{}"
 ROOTED = "{root}"  # the label above a tree that is written with the keys ``root`` and ``children``
 
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _TOKEN = re.compile(r'\s*([{}\[\],:"]|[^\s{}\[\],:"]+|\Z)')
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_LINE_BREAK = re.compile("[\x7f-\x9f\u2028\u2029]")  # characters that some readers treat as line breaks, and controls
 _CLOSERS = {"{": "}", "[": "]"}
 _DECODER = json.JSONDecoder()
 
 
 class JsonNotation(Notation):
-    """Trees as JSON values. The place of a node is whether it is below `ROOTED`."""
+    """Trees as JSON values. The place of a node is the key of its label: that of the marker above it, or none."""
 
-    WHOLE = False
+    WHOLE: str = ""
 
     def _read(self, line: str) -> Tree:
-        return _JsonReader(line).read()
+        return _with_marker_moved(_JsonReader(line).read())
 
-    def _pieces(self, node: Tree, is_rooted: bool) -> list[Piece]:
+    def write(self, tree: Tree) -> str:
+        return super().write(_with_marker_moved(tree))
+
+    def _pieces(self, node: Tree, key: str) -> list[Piece]:
         label, children = node.label, node.children
-        items = separated([(child, is_rooted) for child in children], ",")
-        if is_rooted:
-            return [f'{{"root":{_quote(label)},"children":[', *items, "]}"]
+        items = separated([(child, key) for child in children], ",")
+        if key in KEYS:
+            return node_pieces(node, key)
+        if key:
+            return [f'{{"root":{quote(label)},"children":[', *items, "]}"]
         if not _is_regular(node):
-            return ['{"":[', _quote(label), "," if children else "", *items, "]}"]
+            return ['{"":[', quote(label), "," if children else "", *items, "]}"]
         if not children and label not in (LIST, OBJECT):
-            return [label if _is_literal(label) else _quote(_text_of(label))]
+            return [label if is_literal(label) else quote(text_of(label))]
         if label == ROOTED:
-            return [(children[0], True)]
+            return [(children[0], "root")]
+        if label in KEYS.values():
+            return [(children[0], label[1:-1])]
+        if label in (FLAT, FLAT_ZERO):
+            return [flat_text(node)]
+        if label == PARSE:
+            return parse_pieces(node)
         if label == LIST:
             return ["[", *items, "]"]
         if label == OBJECT:
             fields: list[Piece] = []
-            for key in children:
-                fields += [",", f"{_quote(key.label)}:", (key.children[0], False)]
+            for entry in children:
+                fields += [",", f"{quote(entry.label)}:", (entry.children[0], "")]
             return ["{", *fields[1:], "}"]
         contents = ["[", *items, "]"] if len(children) > 1 else items
-        return [f'{{"tag":{_quote(_text_of(label))},"contents":', *contents, "}"]
-
-
-def _quote(text: str) -> str:
-    return _LINE_BREAK.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))
-
-
-def _is_literal(label: str) -> bool:
-    """Whether a leaf with this label is a number, ``true``, ``false`` or ``null``, not a string."""
-    return label in ("true", "false", "null") or _NUMBER.fullmatch(label) is not None
+        return [f'{{"tag":{quote(text_of(label))},"contents":', *contents, "}"]
 
 
 def _label_of(text: str, *, is_leaf: bool) -> str:
     """The label of a string (``is_leaf``) or a tag: in quotation marks if it would mean something else without them."""
-    is_special = text in (LIST, OBJECT, ROOTED) or text.startswith('"') or is_leaf and _is_literal(text)
+    is_special = text in (LIST, OBJECT, ROOTED, *MARKERS) or text.startswith('"') or is_leaf and is_literal(text)
     return json.dumps(text, ensure_ascii=False) if is_special else text
-
-
-def _text_of(label: str) -> str:
-    """The string or tag of a label; the inverse of `_label_of`."""
-    return json.loads(label) if label.startswith('"') else label
 
 
 def _object_tree(keys: Sequence[str], values: Sequence[Tree]) -> Tree:
@@ -93,14 +110,23 @@ def _object_tree(keys: Sequence[str], values: Sequence[Tree]) -> Tree:
     fields = dict(zip(keys, values))
     if _is_tagged(keys, values):
         contents = fields["contents"]
-        tag = _label_of(_text_of(fields["tag"].label), is_leaf=False)
+        tag = _label_of(text_of(fields["tag"].label), is_leaf=False)
         return Tree(tag, contents.children if contents.label == LIST and len(contents.children) > 1 else (contents,))
     if _is_rooted(keys, values):
         children = [child.children[0] for child in fields["children"].children]
-        return Tree(ROOTED, (Tree(_text_of(fields["root"].label), children),))
+        return Tree(ROOTED, (Tree(text_of(fields["root"].label), children),))
     tree = _escaped_tree(keys, values)
     if tree is None or _is_regular(tree):
-        return Tree(OBJECT, [Tree(key, (value,)) for key, value in zip(keys, values)])
+        whole = Tree(OBJECT, [Tree(key, (value,)) for key, value in zip(keys, values)])
+        return node_tree(fields_of(whole)) or parse_tree(fields_of(whole)) or whole
+    return tree
+
+
+def _with_marker_moved(tree: Tree) -> Tree:
+    """Exchanges a marker and the label of the tree below it: the root of a tree is the root that it describes."""
+    labels = [tree.label, *(child.label for child in tree.children)]
+    if len(labels) == 2 and (labels[0] in MARKERS) != (labels[1] in MARKERS):
+        return Tree(labels[1], [Tree(labels[0], tree.children[0].children)])
     return tree
 
 
@@ -110,16 +136,23 @@ def _is_regular(node: Tree) -> bool:
     while tree is not None:
         label, children = tree.label, tree.children
         if label == LIST:
-            return True
+            return not is_flat(children)
         if label == ROOTED:
             return len(children) == 1
+        if label == PARSE:
+            under = [Tree(KEYS["label"], [child]) for child in children]
+            return bool(children) and all(map(is_node_tree, under)) and None not in map(words_of, children)
+        if label in MARKERS:
+            return is_node_tree(tree)
         if label != OBJECT:
             is_nested = len(children) == 1 and children[0].label == LIST and len(children[0].children) > 1
-            return not is_nested and (not children and _is_literal(label) or _is_text(label, is_leaf=not children))
+            return not is_nested and (not children and is_literal(label) or _is_text(label, is_leaf=not children))
         if not all(len(key.children) == 1 for key in children):
             return False
         keys, values = [key.label for key in children], [key.children[0] for key in children]
         if _is_tagged(keys, values) or _is_rooted(keys, values):
+            return False
+        if node_tree(fields_of(tree)) or parse_tree(fields_of(tree)):
             return False
         # An object of the form {"": [...]} is an ordinary object if the tree that it describes is regular.
         tree = _escaped_tree(keys, values)
@@ -144,17 +177,17 @@ def _escaped_tree(keys: Sequence[str], values: Sequence[Tree]) -> Tree | None:
     if list(keys) != [""] or values[0].label != LIST or not values[0].children:
         return None
     label, *children = values[0].children
-    return Tree(_text_of(label.label), children) if _is_string(label) else None
+    return Tree(text_of(label.label), children) if _is_string(label) else None
 
 
 def _is_string(tree: Tree) -> bool:
-    return not tree.children and not _is_literal(tree.label) and _is_text(tree.label, is_leaf=True)
+    return not tree.children and not is_literal(tree.label) and _is_text(tree.label, is_leaf=True)
 
 
 def _is_text(label: str, *, is_leaf: bool) -> bool:
     """Whether this is the label of some string or tag."""
     try:
-        text = _text_of(label)
+        text = text_of(label)
     except ValueError:
         return False
     return isinstance(text, str) and _label_of(text, is_leaf=is_leaf) == label
@@ -169,7 +202,9 @@ class _Open:
     values: list[Tree] = field(default_factory=list)
 
     def tree(self) -> Tree:
-        return _object_tree(self.keys, self.values) if self.closer == "}" else Tree(LIST, self.values)
+        if self.closer == "}":
+            return _object_tree(self.keys, self.values)
+        return flat_tree(self.values) if is_flat(self.values) else Tree(LIST, self.values)
 
 
 class _JsonReader:
@@ -228,7 +263,7 @@ class _JsonReader:
         """The leaf that begins with a token."""
         if token == '"':
             return Tree(_label_of(self._string(), is_leaf=True))
-        if not _is_literal(token):
+        if not is_literal(token):
             raise self._expected("a value", token)
         return Tree(token)
 
