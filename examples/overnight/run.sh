@@ -15,7 +15,7 @@
 #   --average N      generate with the average of the last N checkpoints, one every 100 updates; 0: with the best one on the
 #                    validation set
 #   --seed N         of training: 1
-#   --generate-flags F   more flags of fairseq-generate, such as '--insertion-samples 16 --rerank-path MODEL.pt'
+#   --generate-flags F   more flags of fairseq-generate, such as '--retain-iter-history'
 #   --subset N       train on N pairs
 #   --workers N      processes of fairseq-preprocess: all cores
 #   --toy            made-up data and tiny sizes, in OUT/toy

@@ -20,12 +20,12 @@ def state_of(model: dict, task: dict, criterion: dict, as_namespace: bool = Fals
 def test_options_that_no_part_reads_are_dropped_and_others_stay():
     state = state_of(
         {"_name": "tree_to_tree_lstm", "hidden_size": 7, "embedding_init_scale": 0.1},
-        {"_name": "tree_insertion", "deletion": False, "wrong_nodes": 0.1, "insertion_samples": 9, "tree_dropout": 0.5},
+        {"_name": "tree_insertion", "deletion": False, "wrong_nodes": 0.1, "trajectories": 9, "rerank_path": "left.pt"},
         {"_name": "rdrop_cross_entropy", "rdrop_alpha": 5.0, "label_smoothing": 0.1},
     )
     drop_deleted_options(state, "old.pt")
     assert state["cfg"].model == {"_name": "tree_to_tree_lstm", "hidden_size": 7}
-    assert state["cfg"].task == {"_name": "tree_insertion", "insertion_samples": 9}
+    assert state["cfg"].task == {"_name": "tree_insertion", "trajectories": 9}
     assert state["cfg"].criterion == {"_name": "label_smoothed_cross_entropy", "label_smoothing": 0.1}
 
 

@@ -73,25 +73,15 @@ class Decoded:
     scores: list[float]
     score: float
     steps: int
-    total: float
-    is_finished: bool
     trees: list[tuple[list[int], list[int]]]
 
 
-def most_probable(shares: Tensor) -> int:
-    """The label of the largest of all probabilities."""
-    return int(shares.argmax())
-
-
-def decode_alone(
-    models, net_input: dict, max_steps: int = 50, max_nodes: int = 250, dictionary=DICTIONARY, choose=most_probable
-) -> Decoded:
+def decode_alone(models, net_input: dict, max_steps: int = 50, max_nodes: int = 250, dictionary=DICTIONARY) -> Decoded:
     """Grows the tree of one sentence, everything anew in each step and node by node.
 
     Args:
         net_input: of a batch of one
         dictionary: of labels
-        choose: a function of the probabilities ``[V]`` of all labels in a slot, 0 for those that are never inserted
     """
     labels, parents, scores, said, trees = [dictionary.root], [-1], [0.0], [], []
     legal = torch.tensor([dictionary.keep, *dictionary.label_ids.tolist()])
@@ -105,7 +95,7 @@ def decode_alone(
         chosen = []
         for place, slot in enumerate(slots):
             shares = sum(torch.softmax(output["logits"][place].double(), 0) for output in outputs) / len(outputs)
-            best = choose(torch.zeros_like(shares).index_copy(0, legal, shares[legal]))
+            best = int(legal[shares[legal].argmax()])
             said.append(math.log(shares[best]))
             if best != dictionary.keep:
                 chosen.append((slot, best, said[-1]))
@@ -119,4 +109,4 @@ def decode_alone(
         scores = [scores[old] if old < count else chosen[old - count][2] for old in sources.tolist()]
         parents = above.tolist()
         trees.append((labels, parents))
-    return Decoded(labels, parents, scores, sum(said) / len(said), step, sum(said), is_finished, trees)
+    return Decoded(labels, parents, scores, sum(said) / len(said), step, trees)

@@ -55,27 +55,6 @@ def test_words_and_parents_are_the_tree(tree):
     assert tree_of_words(encoded, (parents_of(tree)[1:] - 1).tolist()) == tree
 
 
-@given(symbol_trees(), st.randoms(use_true_random=False))
-def test_labels_are_numbered_again_as_those_of_targets(tree, random):
-    dictionary, parents = dictionary_of(tree), parents_of(tree)
-    target = dictionary.sequence(ids_of(tree, dictionary), parents)
-    by_label: dict[str, list[str]] = {}
-    for word in words_of(tree):
-        by_label.setdefault(label_of(word), []).append(word)
-    for words in by_label.values():
-        random.shuffle(words)
-    shuffled = [by_label[node.label].pop() for node in tree.preorder()]
-    ids = [dictionary.root, *map(dictionary.index, shuffled)]
-    assert dictionary.renumbered(dictionary.sequence(ids, parents)).equal(target)
-
-
-def test_a_number_that_is_missing_is_unknown():
-    dictionary = dictionary_of(Tree("f", [Tree("a")]))
-    a = dictionary.index("a::1")
-    tokens = dictionary.sequence([dictionary.root, dictionary.index("f::1"), a, a], [-1, 0, 1, 1])
-    assert dictionary.renumbered(tokens).tolist()[2:4] == [a, dictionary.unk()]
-
-
 @given(symbol_trees())
 def test_numbers_count_the_nodes_of_a_label_in_preorder(tree):
     labels = [node.label for node in tree.preorder()]

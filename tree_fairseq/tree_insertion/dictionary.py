@@ -136,15 +136,6 @@ class InsertionDictionary(TreeDictionary):
         is_label = index < self.open and index != self.root
         return self.notation.leaf_text(label_of(self[index])) if is_label else None
 
-    def renumbered(self, tokens: Tensor) -> Tensor:
-        """Numbers the labels of a tree as targets do, ``[T]`` int64.
-
-        A model may have inserted the second ``label::2`` of a tree before the first. A number that the dictionary does
-        not have becomes ``<unk>``.
-        """
-        words = iter(words_of(self.tree(tokens.tolist())))
-        return torch.tensor([each if each >= self.open else self.index(next(words)) for each in tokens.tolist()])
-
     def __getitem__(self, index: int) -> str:
         return {self.open: "(", self.close: ")"}.get(index) or super().__getitem__(index)
 

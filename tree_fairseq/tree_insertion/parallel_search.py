@@ -97,8 +97,6 @@ class InsertionLimits:
 class ParallelSearch:
     """Generates one hypothesis for each sentence of a batch, with the best prediction in every slot.
 
-    A subclass may generate several, see :meth:`choose`, :meth:`ends` and :meth:`ranked`.
-
     The probabilities of one or more models are averaged. Labels that cannot occur in a tree, such as the root's and
     ``<unk>``, are never predicted; the probabilities of the others are not renormalised. Nothing is inserted where all
     of these are zero or not numbers. Partial outputs have at most ``max_length`` nodes or tokens. ``normalize_scores``
@@ -109,15 +107,13 @@ class ParallelSearch:
 
     Attributes:
         eos: id that fairseq's commands do not print
-        counts: numbers of sentences, under :attr:`outputs`, and of those whose best hypothesis is incomplete, by its
-            :attr:`reasons`
+        counts: numbers of sentences, under :attr:`outputs`, and of incomplete ones, by their :attr:`reasons`
         observer: keeps the steps, such as :class:`tree_fairseq.tree_insertion.views.ObservedInsertions`
     """
 
     outputs: str  # ``trees`` or ``sequences``
     size_unit: str  # ``nodes`` or ``tokens``; also the reason why outputs are incomplete that would be too large
     reasons: dict[str, str]  # messages about incomplete outputs, by reason; ``count`` and ``limits`` are filled in
-    samples = 1  # trajectories of each sentence, rows of the search that follow one another
 
     def __init__(
         self,
@@ -165,28 +161,17 @@ class ParallelSearch:
         all predictions in all steps; ``steps``, their number, including the last one; ``is_complete``, false for a
         partial output; ``reason``, why it is partial, or None; ``alignment`` and ``attention``, None.
         """
-        found = self.ranked(self._search(sample["net_input"]), sample["net_input"])
-        for best, *_ in found:
-            self.counts.update([self.outputs] if best["is_complete"] else [self.outputs, best["reason"]])
-        if not all(best["is_complete"] for best, *_ in found):
+        found = self._search(sample["net_input"])
+        for hypothesis in found:
+            self.counts.update([self.outputs] if hypothesis["is_complete"] else [self.outputs, hypothesis["reason"]])
+        if not all(hypothesis["is_complete"] for hypothesis in found):
             parts = [text.format(count=self.counts[name], limits=self.limits) for name, text in self.reasons.items()]
             count = self.counts[self.outputs]
             logger.warning("[insertion] of %d %s so far, %s", count, self.outputs, ", ".join(parts))
-        return found
-
-    def ranked(self, hypotheses: list[dict], net_input: dict[str, Any]) -> list[list[dict]]:
-        """Returns the hypotheses of each sentence, best first, given those of all rows of the search."""
-        return [[hypothesis] for hypothesis in hypotheses]
-
-    def ends(self, is_whole: np.ndarray, sentences: np.ndarray, step: int) -> np.ndarray:
-        """Returns the rows that end after a step even if they changed in it, ``[R]`` bool.
-
-        ``is_whole`` ``[R]`` bool are those that are finished, ``sentences`` ``[R]`` places in the batch.
-        """
-        return np.full(len(sentences), step >= self.limits.steps)
+        return [[hypothesis] for hypothesis in found]
 
     def _search(self, net_input: dict[str, Any]) -> list[dict]:
-        count, device = self.samples * len(net_input["src_tokens"]), net_input["src_tokens"].device
+        count, device = len(net_input["src_tokens"]), net_input["src_tokens"].device
         hypotheses: list[dict] = [{} for _ in range(count)]
         sentences = np.arange(count)
         memories, partial = self._encode(net_input), self.start(count)
@@ -194,7 +179,7 @@ class ParallelSearch:
         step = 0
         while len(sentences):
             step += 1
-            predictions = self._predict(memories, partial, sentences, device)
+            predictions = self._predict(memories, partial, device)
             rows, size = partial.slot_rows, len(sentences)
             totals += np.bincount(rows, predictions.log_probs, minlength=size)
             numbers += np.bincount(rows, minlength=size)
@@ -206,7 +191,7 @@ class ParallelSearch:
             is_unchanged[rows[inserted]] = False
             chosen = (part[inserted] for part in (predictions.slots, predictions.labels, predictions.log_probs))
             partial = self.advance(partial, SlotPredictions(*chosen), sentences)
-            is_finished = is_unchanged | self.ends(is_unchanged & ~is_too_large, sentences, step)
+            is_finished = is_unchanged | (step >= self.limits.steps)
             if not is_finished.any():
                 continue
             finished = np.flatnonzero(is_finished)
@@ -236,21 +221,11 @@ class ParallelSearch:
         inputs = {name: net_input[name] for name in names if name in net_input}
         return [model.encode(**inputs) for model in self.models]
 
-    def read(self, memories: list, partial: Any, sentences: np.ndarray, device: torch.device) -> Tensor:
-        """Reads the outputs so far with all models: mean log-probabilities ``[Z, V]`` of the labels of all slots."""
+    def _predict(self, memories: list, partial: Any, device: torch.device) -> SlotPredictions:
+        """Finds a prediction for each slot, given memories of all models and the outputs so far."""
         inputs = utils.apply_to_sample(lambda values: values.to(device), partial.model_input(self.dictionary.pad()))
         outputs = [model.decode(memory, inputs) for model, memory in zip(self.models, memories)]
-        return _mean_log_probs([output["logits"] for output in outputs])
-
-    def choose(
-        self, scores: Tensor, best: tuple[Tensor, Tensor], partial: Any, sentences: np.ndarray
-    ) -> tuple[Tensor, Tensor]:
-        """Chooses log-probabilities and labels ``[Z]`` from ``scores`` ``[Z, V]``, whose ``best`` are known."""
-        return best
-
-    def _predict(self, memories: list, partial: Any, sentences: np.ndarray, device: torch.device) -> SlotPredictions:
-        """Finds a prediction for each slot, given memories of all models and the outputs so far."""
-        scores = self.read(memories, partial, sentences, device)
+        scores = _mean_log_probs([output["logits"] for output in outputs])
         self._is_excluded = self._is_excluded.to(scores.device)
         scores.masked_fill_(self._is_excluded, -math.inf)
         scores[:, self.dictionary.keep].clamp_(min=_FLOOR)
@@ -262,7 +237,6 @@ class ParallelSearch:
             log_probs, labels = scores.max(dim=1)
         if self.observer is not None:
             self.observer.keep(partial, scores)
-        log_probs, labels = self.choose(scores, (log_probs, labels), partial, sentences)
         return SlotPredictions(partial.slots, labels.cpu().numpy(), log_probs.double().cpu().numpy())
 
     def _warn_of_faults(self) -> None:

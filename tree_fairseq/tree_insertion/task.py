@@ -16,7 +16,7 @@ from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.token_files import joined, side_prefixes
 from tree_fairseq.errors import DataFolderError, InputError, MissingTreesError, StructuralSearchError, SymbolTreeError
 from tree_fairseq.nn.modalities import CONSTITUENCY, SEQUENCE, SYMBOLS
-from tree_fairseq.support.options import flag_of, given_flags, option, refuse_flags
+from tree_fairseq.support.options import given_flags, option, refuse_flags
 from tree_fairseq.tasks.translation import TranslationWithTreesConfig, TranslationWithTreesTask
 from tree_fairseq.tasks.tree_task import ValidationAccuracyConfig, ValidationAccuracyTask
 from tree_fairseq.tree_insertion import INVALID, PARTIAL
@@ -33,7 +33,6 @@ from tree_fairseq.tree_insertion.dictionary import InsertionDictionary, require_
 from tree_fairseq.tree_insertion.folder import STORE_SUFFIX, InsertionRecord, open_store
 from tree_fairseq.tree_insertion.model import Decoding, TreeGeneratingTransformer
 from tree_fairseq.tree_insertion.parallel_search import InsertionLimits
-from tree_fairseq.tree_insertion.sampled_search import SampledInsertionGenerator, Sampling, load_scorer
 from tree_fairseq.tree_insertion.search import InsertionGenerator
 from tree_fairseq.tree_insertion.sequences import LeftToRightGenerator, SequenceInsertionGenerator, TreeSequenceModel
 from tree_fairseq.tree_insertion.store import ORACLES, InsertionStore
@@ -53,24 +52,6 @@ class TreeInsertionConfig(ValidationAccuracyConfig, TranslationWithTreesConfig):
     seed: int = II("common.seed")
     eval_unordered: Optional[str] = option(
         None, "with --eval-accuracy, labels whose children may be in any order, separated by blanks"
-    )
-    insertion_samples: int = option(
-        1,
-        "generate this number of trajectories of each tree side by side, the best one and others that are drawn, and "
-        "rank the trees (see --nbest); --seed changes the draws",
-    )
-    insertion_temperature: Optional[float] = option(
-        None, "with --insertion-samples, temperature of the labels that are drawn for slots (default: 1)"
-    )
-    insertion_extra_steps: Optional[int] = option(
-        None,
-        "with --insertion-samples, drawn trajectories that need more than this number of steps more than the best one "
-        "are left out; 0 takes no step more than without --insertion-samples (default: no limit)",
-    )
-    rerank_path: Optional[str] = option(
-        None,
-        "with --insertion-samples, checkpoint of a left-to-right model of the same data, which scores the trees in one "
-        "pass (default: the probability of a trajectory is the score)",
     )
     insertion_oracle: ChoiceEnum(list(ORACLES)) = option(
         "centrality", "oracle of the trajectories to learn from: central nodes first (the paper's), or the fewest steps"
@@ -108,16 +89,6 @@ def sampler_of(cfg: TreeInsertionConfig, record: InsertionRecord) -> PartialTree
         raise InputError(f"--trajectories is {count}, and {cfg.data} has {record.trajectories} of each tree")
     distribution = TargetDistribution(cfg.target_distribution, cfg.target_temperature)
     return PartialTreeSampler(record.first_of(cfg.insertion_oracle), count, distribution, cfg.seed)
-
-
-def check_samples(cfg: TreeInsertionConfig) -> None:
-    """Raises InputError about an option of generating several trees that would be ignored, or is wrong."""
-    for name in ("insertion_temperature", "insertion_extra_steps", "rerank_path"):
-        if getattr(cfg, name) is not None and cfg.insertion_samples == 1:
-            flag = flag_of(name)
-            raise InputError(f"{flag} needs several trees to choose from; give --insertion-samples N, N above 1")
-    if cfg.insertion_temperature is not None and cfg.insertion_temperature <= 0:
-        raise InputError(f"--insertion-temperature is above 0, not {cfg.insertion_temperature}")
 
 
 _DATASETS = {
@@ -163,7 +134,6 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
         tgt_dict = InsertionDictionary(tgt_dict, notation_named(self.insertion.notation))
         super().__init__(cfg, src_dict, tgt_dict)
         self.sampler = sampler_of(cfg, self.insertion)
-        check_samples(cfg)
 
     # Data sets
 
@@ -237,11 +207,9 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
         [decoding] = kinds
         inserts_nodes = decoding == Decoding.TREE_INSERTION
         refused = given_flags(args, *_REFUSED)
-        refused["--insertion-samples"] = not inserts_nodes and self.cfg.insertion_samples > 1
         if decoding != Decoding.LEFT_TO_RIGHT:
             refused |= given_flags(args, "sampling")
-            several = "--nbest without --insertion-samples" if inserts_nodes else "--nbest"
-            refused[several] = getattr(args, "nbest", 1) > 1 and self.cfg.insertion_samples == 1
+            refused["--nbest"] = getattr(args, "nbest", 1) > 1
             refused["--lenpen"] = getattr(args, "lenpen", 1) != 1
         refuse_flags(refused, "insertions" if inserts_nodes else "sequences of trees", StructuralSearchError)
         # fairseq-generate looks at its arguments again after this.
@@ -252,13 +220,7 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
         if decoding == Decoding.SEQUENCE_INSERTION:
             return SequenceInsertionGenerator(models, limits, normalize_scores)
         keep_history = getattr(args, "retain_iter_history", False)
-        cfg = self.cfg
-        if cfg.insertion_samples == 1:
-            return InsertionGenerator(models, self.target_dictionary, limits, normalize_scores, keep_history)
-        temperature = 1.0 if cfg.insertion_temperature is None else cfg.insertion_temperature
-        sampling = Sampling(cfg.insertion_samples, temperature, cfg.seed, cfg.insertion_extra_steps)
-        scorer = None if cfg.rerank_path is None else load_scorer(self, cfg.rerank_path)
-        return SampledInsertionGenerator(models, self.target_dictionary, sampling, limits, keep_history, scorer)
+        return InsertionGenerator(models, self.target_dictionary, limits, normalize_scores, keep_history)
 
     def _limits(self, models) -> InsertionLimits:
         """Allows twice the nodes of the largest training tree."""
