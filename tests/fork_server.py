@@ -1,11 +1,11 @@
 """Runs commands in processes of their own, without the ten seconds that each would need to import torch and fairseq.
 
 A server imports them once and forks for every command. A second one, a fork of the first, has also registered the
-plugin: it runs fairseq's commands, which would do so themselves. All other programs have to import what they need, as
-in a process of their own. The folder of :func:`programs` holds stand-ins for ``python``
-and the console scripts: each passes its arguments, environment, working folder and standard streams to the
-server and exits with the status of the fork. A stand-in is also a real Python: whatever is not ``-m MODULE``, ``-c
-CODE`` or a script is executed by the interpreter itself.
+plugin: it runs the commands of fairseq and of this repository, which would do so themselves. All other programs have to
+import what they need, as in a process of their own. The folder of :func:`programs` holds stand-ins for ``python`` and
+the console scripts: each passes its arguments, environment, working folder and standard streams to the server and exits
+with the status of the fork. A stand-in is also a real Python: whatever is not ``-m MODULE``, ``-c CODE`` or a script is
+executed by the interpreter itself.
 """
 
 from __future__ import annotations
@@ -43,9 +43,10 @@ if name == "tree-fairseq":  # installed or not
     name, arguments = "python", ["-m", "tree_fairseq", *arguments]
 if name == "python" and (not arguments or arguments[0].startswith("-") and arguments[0] not in ("-m", "-c")):
     os.execv({python!r}, ["python", *arguments])
+own = arguments[:1] == ["-m"] and arguments[1].partition(".")[0] in ("tree_fairseq", "preprocess", "examples")
 try:
     server = socket.socket(socket.AF_UNIX)
-    server.connect({address!r} + (".fairseq" if name.startswith("fairseq-") else ""))
+    server.connect({address!r} + (".registered" if own or name.startswith("fairseq-") else ""))
 except OSError:
     os.execv(os.path.join({bin!r}, name), [name, *arguments])
 task = json.dumps([name, arguments, os.getcwd(), dict(os.environ)]).encode()
@@ -100,10 +101,11 @@ def serve(address: str) -> None:
         from tests.hydra_cache import parse_defaults, remember_overrides
 
         tree_fairseq.register()
+        import_optimisers()
         remember_overrides()
         parse_defaults()
         listener.close()
-        listener = _listen(f"{address}.fairseq")
+        listener = _listen(f"{address}.registered")
         os.write(tells, b"1")
     elif os.read(registered, 1):
         sys.stdout.write("ready\n")
@@ -123,6 +125,13 @@ def serve(address: str) -> None:
             _answer(connection)
         connection.close()
         _reap()
+
+
+def import_optimisers() -> None:
+    """Makes the first optimiser of this process, which imports a large part of torch, so that forks need not."""
+    import torch
+
+    torch.optim.SGD([torch.zeros(1)], lr=1.0)
 
 
 def _listen(address: str) -> socket.socket:
@@ -196,11 +205,12 @@ def _execute(name: str, arguments: list[str], environment: dict[str, str]) -> No
     # The server's folder stays importable, because tree_fairseq and preprocess of the checkout are tested.
     paths = [path for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path]
     sys.path[:0] = paths
-    if name != "python":
+    if "tree_fairseq" in sys.modules:
         from tree_fairseq.support import logs
 
         sys.argv = [name, *arguments]
         logs.keep_clean()  # as in a process that imports the plugin now
+    if name != "python":
         module = f"fairseq_cli.{name.removeprefix('fairseq-')}"
         importlib.import_module(module).cli_main()
     elif arguments[0] == "-m":

@@ -18,6 +18,7 @@ from tests.data_bin.corpora import in_child
 from tests.end_to_end.fixtures import train
 from tests.faults.test_13_killed_preprocess import kill_at
 from tests.faults.test_14_disk_full import limit_file_size
+from tests.fork_server import import_optimisers
 from tree_fairseq.commands import average, export, release
 
 ALL = os.environ.get("TREE_FAIRSEQ_ALL_KILLS", "0") != "0"
@@ -85,6 +86,7 @@ def test_training_at_any_moment_of_its_saves(trained, tmp_path):
     def reset() -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
+    import_optimisers()
     assert in_child(action) == 0
     expected = torch.load(folder / "checkpoint_last.pt", weights_only=True)["model"]
     reset()

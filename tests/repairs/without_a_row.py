@@ -19,6 +19,7 @@ import pytest
 import tests.end_to_end.fixtures
 import tests.end_to_end.shared  # noqa: F401
 import tree_fairseq
+from tests.fork_server import import_optimisers
 from tree_fairseq.repairs import REPAIRS, Repair
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -55,6 +56,7 @@ def status_without(repair: Repair) -> int:
 
 if __name__ == "__main__":
     tree_fairseq.register()
+    import_optimisers()
     for row in REPAIRS:
         if row.target in sys.argv[1:]:
             print(row.target, status_without(row), flush=True)

@@ -10,6 +10,7 @@ import os
 
 import pytest
 
+from tests.fork_server import import_optimisers
 from tests.soak.soak import Course, Fault, Soak
 from tests.soak.trainings import Training
 
@@ -41,6 +42,7 @@ def test_the_disturbed_training_is_the_unbroken_one(data_bin, tmp_path):
         (tmp_path / "outcome").write_text(json.dumps(outcome.to_json()))
         return 0
 
+    import_optimisers()
     assert in_fork(action) == 0
     outcome = json.loads((tmp_path / "outcome").read_text())
     assert outcome["problems"] == []
