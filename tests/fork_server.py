@@ -94,6 +94,7 @@ def serve(address: str) -> None:
     import sklearn.metrics  # noqa: F401
     import stanza  # noqa: F401
 
+    import_optimisers()
     listener = _listen(address)
     registered, tells = os.pipe()
     if os.fork() == 0:
@@ -101,7 +102,6 @@ def serve(address: str) -> None:
         from tests.hydra_cache import parse_defaults, remember_overrides
 
         tree_fairseq.register()
-        import_optimisers()
         remember_overrides()
         parse_defaults()
         listener.close()

@@ -9,8 +9,9 @@ import omegaconf
 import pytest
 import torch
 
-from tests.end_to_end.commands import PLUGIN, ROOT, hypotheses, run, run_in_process, script
+from tests.end_to_end.commands import PLUGIN, ROOT, hypotheses, run, run_in_process
 from tests.end_to_end.fixtures import TASK
+from tests.fork_server import programs
 
 FOLDER = ROOT / "examples" / "hydra"
 
@@ -18,9 +19,9 @@ FOLDER = ROOT / "examples" / "hydra"
 def hydra_train(data: Path, folder: Path, *overrides: str) -> str:
     finished = run_in_process(
         [
-            script("fairseq-hydra-train"), "--config-dir", FOLDER, "--config-name", "tree_transformer_tiny",
-            f"task.data={data}", f"checkpoint.save_dir={folder}", f"common.user_dir={PLUGIN}", "common.cpu=true",
-            "dataset.max_tokens=320", *overrides,
+            programs() / "python", "-m", "fairseq_cli.hydra_train", "--config-dir", FOLDER,
+            "--config-name", "tree_transformer_tiny", f"task.data={data}", f"checkpoint.save_dir={folder}",
+            f"common.user_dir={PLUGIN}", "common.cpu=true", "dataset.max_tokens=320", *overrides,
         ],
         cwd=folder.parent,
     )  # fmt: skip
