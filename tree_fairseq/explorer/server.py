@@ -45,6 +45,7 @@ class ExplorerServer(ThreadingHTTPServer):
     """
 
     daemon_threads = True
+    request_queue_size = 128  # connections that are not accepted yet; those beyond it are reset
     # A second server on the same port would take half of the requests.
     allow_reuse_address = False
 
