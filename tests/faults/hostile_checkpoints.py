@@ -76,7 +76,8 @@ class Attacks:
         (plugin / "__init__.py").write_text(f"from pathlib import Path\nPath({str(self.marker)!r}).touch()\n")
         target = {"_target_": "pathlib.Path.touch", "self": str(self.marker)}
         elsewhere = {"data": str(path.parent / "elsewhere"), "tree_parser": "trap_plugin:x", **target}
-        elsewhere["parser_dir"] = "/nowhere/at/all"
+        elsewhere |= {"parser_dir": "/nowhere/at/all", "schema": "/dev/zero"}
+        target["encoder_embed_path"] = "/dev/zero"
         generation = {"replace_unk": "/etc/hostname", "results_path": str(self.marker), **target}
         self.with_settings(path, common={"user_dir": str(plugin)}, task=elsewhere, model=target, generation=generation)
 

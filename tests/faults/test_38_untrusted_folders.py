@@ -40,6 +40,8 @@ from tree_fairseq.explorer.comparison import Comparison
 from tree_fairseq.explorer.server import ExplorerServer
 from tree_fairseq.explorer.systems import System
 from tree_fairseq.parsing.pieces import load_subword_model
+from tree_fairseq.source_code.asdl import AsdlGrammar
+from tree_fairseq.support.options import flag_of
 
 TOKENS, TREES = "test.en-de.en", "test.en-de.en.tree"
 GIGABYTE = 1 << 30
@@ -196,27 +198,21 @@ register_parser("trap")(lambda options: build_parser(ParserOptions("right-branch
 NAMED = {
     "module": {"name": "trap_parser:trap"},
     "pickle": {"name": "benepar", "parser_dir": "{folder}/parser.pt"},
-    "pickle by a link": {"name": "stanza", "parser_dir": "{folder}/linked"},
     "path": {"name": "stanza", "parser_dir": "{folder}/../models"},
     "address": {"name": "corenlp", "corenlp_url": "http://192.0.2.1:9000"},
-    "address like ours": {"name": "corenlp", "corenlp_url": "http://127.0.0.1.example.com:9000"},
 }
 """What a hostile folder says of the parser; the last value is what its user would have to give."""
 
 
 def _explore_typed(data: Path, path: Path, output: Path) -> object:
     (output / "typed").write_text("a cat\n")
-    flags = ("--path", path, "--cpu", "--input", output / "typed", "--output", output / "page.html")
-    return explore.main([str(data), *map(str, flags)])
+    return explore.main([str(data), "--path", str(path), "--cpu", "--input", str(output / "typed")])
 
 
 def _explore_served(data: Path, path: Path, _: Path) -> object:
     model = hub.from_pretrained(path.parent, path.name, data)
-    server = ExplorerServer([Comparison([System(model)])], "", 0)
-    try:
+    with ExplorerServer([Comparison([System(model)])], "", 0) as server:
         return server.explain("a cat")
-    finally:
-        server.server_close()
 
 
 TYPING = {
@@ -243,17 +239,15 @@ def trap(trained, marker, tmp_path, monkeypatch):
     def make(named: dict[str, str], folder: Path = trained.data) -> Path:
         folder = Path(shutil.copytree(folder, tmp_path / "data"))
         manifest = Manifest.load(folder)
-        values = {name: text.format(folder=folder) for name, text in named.items()}
-        record = manifest.section(ClassificationRecord)
-        own = record.text_parser if record and record.text_parser else next(iter(manifest.sides.values())).parser
-        own.update(values)
+        parsers = [side.parser for side in manifest.sides.values()]
+        if record := manifest.section(ClassificationRecord):
+            parsers.insert(0, record.text_parser or parsers[0])
+        parsers[0].update({name: text.format(folder=folder) for name, text in named.items()})
         manifest.save(folder)
         (folder / "trap_parser.py").write_text(TRAP.format(marker=str(marker)))
-        (folder / "linked").symlink_to(tmp_path / "models")
         monkeypatch.syspath_prepend(folder)
         return folder
 
-    (tmp_path / "models").mkdir()
     monkeypatch.setattr(urllib.request, "urlopen", lambda *args, **options: marker.touch())
     yield make
     sys.modules.pop("trap_parser", None)
@@ -263,29 +257,33 @@ def trap(trained, marker, tmp_path, monkeypatch):
 @pytest.mark.parametrize("command", TYPING)
 def test_a_folder_names_no_code_model_or_server(command, named, trap, trained, classes, tmp_path, caplog):
     folder = trap(NAMED[named], classes.get(command, trained.data))
-    flag = {"name": "--tree-parser", "parser_dir": "--parser-dir", "corenlp_url": "--corenlp-url"}[[*NAMED[named]][-1]]
-    value = [*NAMED[named].values()][-1].format(folder=folder)
+    option, value = [*NAMED[named].items()][-1]
     (tmp_path / "out").mkdir()
     try:
         assert TYPING[command](folder, trained.best, tmp_path / "out") == 1
         said = caplog.text
     except UntrustedFolderError as error:
         said = str(error)
-    assert f"give {flag} {value}" in said
+    flag = "--tree-parser" if option == "name" else flag_of(option)
+    assert f"give {flag} {value.format(folder=folder)}" in said
+
+
+ALL_OF_THEM = {**NAMED["address"], **NAMED["path"], **NAMED["module"]}
 
 
 @pytest.mark.parametrize("command", sorted({*COMMANDS_WITH_FOLDERS} - {*TYPING, "annotate", "preprocess", "induce"}))
 def test_what_a_folder_names_does_not_matter_where_nothing_is_parsed(command, trap, trained, tmp_path):
     (tmp_path / "out").mkdir()
-    folder = trap({**NAMED["address"], **NAMED["path"], **NAMED["module"]})
+    folder = trap(ALL_OF_THEM)
     assert outcome(lambda: COMMANDS_WITH_FOLDERS[command](folder, trained.best, tmp_path / "out")) == "done"
 
 
 def test_check_names_what_a_user_has_to_give(trap, capsys):
-    assert check.main([str(trap({**NAMED["address"], **NAMED["path"], **NAMED["module"]}))]) == 0
+    assert check.main([str(trap(ALL_OF_THEM))]) == 0
     said = capsys.readouterr().out
-    assert "all is well" not in said
-    assert all(flag in said for flag in ("--tree-parser trap_parser:trap", "--parser-dir /", "--corenlp-url http"))
+    assert "all is well" not in said and all(
+        flag in said for flag in ("--tree-parser trap_parser:trap", "--parser-dir /", "--corenlp-url http")
+    )
 
 
 def test_what_a_user_names_runs(trap, trained, marker):
@@ -384,6 +382,7 @@ def test_other_files_of_folders(tmp_path, make):
     dictionary = load_dictionary(tmp_path, "en")
     for name, read in {
         "grammar.txt": lambda path: load_grammar(path, dictionary),
+        "a.asdl": AsdlGrammar.load,
         "a.codes": lambda path: load_subword_model(str(path)),
         "a.model": lambda path: load_subword_model(str(path)),
         "train.en-de.en": lambda path: list(token_words(path, dictionary)),

@@ -61,7 +61,8 @@ _FOLDERS = ("data", "save_dir")
 _PLACES = {
     **dict.fromkeys(
         "user_dir tree_parser parser_dir corenlp_url replace_unk bpe_codes sentencepiece_model "
-        "sentencepiece_model_path bpe_merges bpe_vocab bpe_vocab_file pieces_of lm_path".split()
+        "sentencepiece_model_path bpe_merges bpe_vocab bpe_vocab_file pieces_of lm_path schema "
+        "encoder_embed_path decoder_embed_path".split()
     ),
     "gpt2_encoder_json": DEFAULT_ENCODER_JSON,
     "gpt2_vocab_bpe": DEFAULT_VOCAB_BPE,

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from tree_fairseq.errors import NotationError
 from tree_fairseq.source_code.field_types import ROOT
+from tree_fairseq.support.files import require_plain_file
 
 VALUE = "<value>"
 """The type of labels that are not constructors."""
@@ -45,6 +46,7 @@ class AsdlGrammar:
     @classmethod
     def load(cls, path: str | os.PathLike) -> AsdlGrammar:
         """Reads a file; raises NotationError with the line where it is not ASDL."""
+        require_plain_file(path)
         with open(path, encoding="utf-8") as file:
             return _Reader(file.read(), path).read()
 
