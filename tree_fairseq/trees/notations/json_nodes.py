@@ -28,12 +28,6 @@ _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _LINE_BREAK = re.compile("[\x7f-\x9f\u2028\u2029]")  # characters that some readers treat as line breaks, and controls
 
 
-class Converted(Tree):
-    """A tree under a marker that was read from objects, and not from text that spells the marker out."""
-
-    __slots__ = ()
-
-
 def quote(text: str) -> str:
     """A string as JSON."""
     return _LINE_BREAK.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))
@@ -66,20 +60,16 @@ def node_tree(fields: Mapping[str, Tree]) -> Tree | None:
         return None
     below = []
     for child in children.children:
-        below.append(child.children[0] if _is_under(child, key) else _bare_node(fields_of(child), key))
+        below.append(child.children[0] if child.label == KEYS[key] else _bare_node(fields_of(child), key))
     nodes = [node for node in below if node is not None]
     own_children = [*own.children[:-1], *nodes]
-    return Converted(KEYS[key], [Tree(own.label, own_children)]) if len(nodes) == len(below) else None
-
-
-def _is_under(tree: Tree, key: str) -> bool:
-    return tree.label == KEYS[key] and (isinstance(tree, Converted) or is_node_tree(tree))
+    return Tree(KEYS[key], [Tree(own.label, own_children)]) if len(nodes) == len(below) else None
 
 
 def _bare_node(fields: Mapping[str, Tree], key: str) -> Tree | None:
     """A node without children, of its label and perhaps its value and an empty list; None for other objects."""
     label, value = fields.get(key), fields.get("value")
-    if label is None or not _is_string(label) or not fields.keys() <= {key, "value", "children"}:
+    if label is None or not is_string(label) or not fields.keys() <= {key, "value", "children"}:
         return None
     if value is not None and not _is_scalar(value) or fields.get("children", Tree(LIST)) != Tree(LIST):
         return None
@@ -93,7 +83,8 @@ def _is_scalar(node: Tree) -> bool:
     return not node.children and node.label not in (LIST, OBJECT)
 
 
-def _is_string(node: Tree) -> bool:
+def is_string(node: Tree) -> bool:
+    """Whether a node of any JSON is a string."""
     return _is_scalar(node) and not is_literal(node.label)
 
 
@@ -110,17 +101,6 @@ def _is_value(node: Tree) -> bool:
         return quote(json.loads(text)) == text
     except ValueError:
         return False
-
-
-def is_node_tree(tree: Tree) -> bool:
-    """Whether a tree under a marker is one that `node_tree` returns."""
-    if len(tree.children) != 1 or _is_mark(root := tree.children[0]):
-        return False
-    for node in root.preorder():
-        below = node.children[1:] if node.children and _is_value(node.children[0]) else node.children
-        if any(map(_is_mark, below)) and below != (Tree(_NO_CHILDREN),):
-            return False
-    return bool(root.children) and not _is_mark(root.children[-1])
 
 
 def node_pieces(node: Tree, key: str) -> list[Piece]:
@@ -175,7 +155,7 @@ def flat_tree(items: Sequence[Tree]) -> Tree:
         built[number] = Tree(node.label, [*node.children, *map(built.__getitem__, numbers)])
     if sizes[0] != len(nodes):
         raise _not_a_tree(sizes[0])
-    return Converted(FLAT if nodes is items else FLAT_ZERO, [built[0]])
+    return Tree(FLAT if nodes is items else FLAT_ZERO, [built[0]])
 
 
 def _not_a_tree(number: int) -> NotationError:
@@ -219,11 +199,11 @@ def parse_tree(fields: Mapping[str, Tree]) -> Tree | None:
     if fields.keys() != {"text", "leaves", "trees"} or fields["trees"].label != LIST:
         return None
     trees = fields["trees"].children
-    words = [words_of(tree.children[0]) if _is_under(tree, "label") else None for tree in trees]
+    words = [words_of(tree.children[0]) if tree.label == KEYS["label"] else None for tree in trees]
     expected = [word for own in words for word in own or ()]
     strings = [fields["text"], *fields["leaves"].children]
-    if not trees or None in words or not all(map(_is_string, strings)) or fields["leaves"].label != LIST:
+    if not trees or None in words or not all(map(is_string, strings)) or fields["leaves"].label != LIST:
         return None
     if [text_of(leaf.label) for leaf in strings] != [" ".join(expected), *expected]:
         return None
-    return Converted(PARSE, [tree.children[0] for tree in trees])
+    return Tree(PARSE, [tree.children[0] for tree in trees])

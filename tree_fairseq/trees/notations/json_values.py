@@ -12,7 +12,7 @@ value                                      tree
 ``[x, y]``                                 ``[]`` over ``x`` and ``y``
 ``"a1"``, ``2``, ``true``                  leaves ``a1``, ``2``, ``true``
 ``"2"``, ``"true"``, ``"[]"``              leaves in quotation marks, as without them they would mean something else
-``{"": ["f", x, y]}``                      ``f`` over ``x`` and ``y``, if no other value has this tree
+``{"": ["f", ["x"], ["y"]]}``              ``f`` over ``x`` and ``y``, if no other value has this tree
 =========================================  ====================================================================
 """
 
@@ -23,7 +23,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tree_fairseq.errors import MultipleRootsError, NotationError
+from tree_fairseq.errors import InputError, MultipleRootsError, NotationError
 from tree_fairseq.trees.notations.json_nodes import (
     FLAT,
     FLAT_ZERO,
@@ -37,14 +37,13 @@ from tree_fairseq.trees.notations.json_nodes import (
     flat_tree,
     is_flat,
     is_literal,
-    is_node_tree,
+    is_string,
     node_pieces,
     node_tree,
     parse_pieces,
     parse_tree,
     quote,
     text_of,
-    words_of,
 )
 from tree_fairseq.trees.notations.notation import Notation, Piece, separated
 from tree_fairseq.trees.text import shorten
@@ -54,6 +53,7 @@ ROOTED = "{root}"  # the label above a tree that is written with the keys ``root
 
 _TOKEN = re.compile(r'\s*([{}\[\],:"]|[^\s{}\[\],:"]+|\Z)')
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_SPELLED = "spelled"  # the place of the nodes of a tree that no other value has
 _CLOSERS = {"{": "}", "[": "]"}
 _DECODER = json.JSONDecoder()
 
@@ -64,20 +64,31 @@ class JsonNotation(Notation):
     WHOLE: str = ""
 
     def _read(self, line: str) -> Tree:
-        return _with_marker_moved(_JsonReader(line).read())
+        tree = _with_marker_moved(_JsonReader(line).read())
+        spelled = _spelled_tree(tree)
+        return tree if spelled is None or self._plain(spelled) is not None else spelled
 
     def write(self, tree: Tree) -> str:
-        return super().write(_with_marker_moved(tree))
+        plain = self._plain(tree)
+        return f'{{"":{self._text(tree, _SPELLED)}}}' if plain is None else plain
+
+    def _plain(self, tree: Tree) -> str | None:
+        """The text of the value that is read as this tree; None if there is no such value."""
+        try:
+            text = super().write(_with_marker_moved(tree))
+            return text if self._read(text) == tree else None
+        except (InputError, ValueError, IndexError):
+            return None
 
     def _pieces(self, node: Tree, key: str) -> list[Piece]:
         label, children = node.label, node.children
         items = separated([(child, key) for child in children], ",")
+        if key == _SPELLED:
+            return ["[", quote(label), "," * bool(children), *items, "]"]
         if key in KEYS:
             return node_pieces(node, key)
         if key:
             return [f'{{"root":{quote(label)},"children":[', *items, "]}"]
-        if not _is_regular(node):
-            return ['{"":[', quote(label), "," if children else "", *items, "]}"]
         if not children and label not in (LIST, OBJECT):
             return [label if is_literal(label) else quote(text_of(label))]
         if label == ROOTED:
@@ -115,11 +126,8 @@ def _object_tree(keys: Sequence[str], values: Sequence[Tree]) -> Tree:
     if _is_rooted(keys, values):
         children = [child.children[0] for child in fields["children"].children]
         return Tree(ROOTED, (Tree(text_of(fields["root"].label), children),))
-    tree = _escaped_tree(keys, values)
-    if tree is None or _is_regular(tree):
-        whole = Tree(OBJECT, [Tree(key, (value,)) for key, value in zip(keys, values)])
-        return node_tree(fields_of(whole)) or parse_tree(fields_of(whole)) or whole
-    return tree
+    tree = Tree(OBJECT, [Tree(key, (value,)) for key, value in zip(keys, values)])
+    return node_tree(fields_of(tree)) or parse_tree(fields_of(tree)) or tree
 
 
 def _with_marker_moved(tree: Tree) -> Tree:
@@ -130,67 +138,29 @@ def _with_marker_moved(tree: Tree) -> Tree:
     return tree
 
 
-def _is_regular(node: Tree) -> bool:
-    """Whether some value other than ``{"": [...]}`` has this node, whatever its children are."""
-    tree: Tree | None = node
-    while tree is not None:
-        label, children = tree.label, tree.children
-        if label == LIST:
-            return not is_flat(children)
-        if label == ROOTED:
-            return len(children) == 1
-        if label == PARSE:
-            under = [Tree(KEYS["label"], [child]) for child in children]
-            return bool(children) and all(map(is_node_tree, under)) and None not in map(words_of, children)
-        if label in MARKERS:
-            return is_node_tree(tree)
-        if label != OBJECT:
-            is_nested = len(children) == 1 and children[0].label == LIST and len(children[0].children) > 1
-            return not is_nested and (not children and is_literal(label) or _is_text(label, is_leaf=not children))
-        if not all(len(key.children) == 1 for key in children):
-            return False
-        keys, values = [key.label for key in children], [key.children[0] for key in children]
-        if _is_tagged(keys, values) or _is_rooted(keys, values):
-            return False
-        if node_tree(fields_of(tree)) or parse_tree(fields_of(tree)):
-            return False
-        # An object of the form {"": [...]} is an ordinary object if the tree that it describes is regular.
-        tree = _escaped_tree(keys, values)
-    return True
+def _spelled_tree(tree: Tree) -> Tree | None:
+    """The tree that ``{"": [label, child, ...]}`` spells out, in which children are lists, too; None for others."""
+
+    def spelled(node: Tree, children: list[Tree | None]) -> Tree | None:
+        is_node = node.label == LIST and children and None not in children[1:] and is_string(node.children[0])
+        # The first item of a list is a string, which is no node.
+        return Tree(text_of(node.children[0].label), filter(None, children[1:])) if is_node else None
+
+    fields = fields_of(tree)
+    return fields[""].fold(spelled) if list(fields) == [""] else None
 
 
 def _is_tagged(keys: Sequence[str], values: Sequence[Tree]) -> bool:
-    return sorted(keys) == ["contents", "tag"] and _is_string(values[keys.index("tag")])
+    return sorted(keys) == ["contents", "tag"] and is_string(values[keys.index("tag")])
 
 
 def _is_rooted(keys: Sequence[str], values: Sequence[Tree]) -> bool:
-    if sorted(keys) != ["children", "root"] or not _is_string(values[keys.index("root")]):
+    if sorted(keys) != ["children", "root"] or not is_string(values[keys.index("root")]):
         return False
     children = values[keys.index("children")]
     return children.label == LIST and all(
         child.label == ROOTED and len(child.children) == 1 for child in children.children
     )
-
-
-def _escaped_tree(keys: Sequence[str], values: Sequence[Tree]) -> Tree | None:
-    """The tree that ``{"": [label, child, ...]}`` describes; None for other objects."""
-    if list(keys) != [""] or values[0].label != LIST or not values[0].children:
-        return None
-    label, *children = values[0].children
-    return Tree(text_of(label.label), children) if _is_string(label) else None
-
-
-def _is_string(tree: Tree) -> bool:
-    return not tree.children and not is_literal(tree.label) and _is_text(tree.label, is_leaf=True)
-
-
-def _is_text(label: str, *, is_leaf: bool) -> bool:
-    """Whether this is the label of some string or tag."""
-    try:
-        text = text_of(label)
-    except ValueError:
-        return False
-    return isinstance(text, str) and _label_of(text, is_leaf=is_leaf) == label
 
 
 @dataclass

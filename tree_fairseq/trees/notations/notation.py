@@ -55,8 +55,11 @@ class Notation(ABC):
 
     def write(self, tree: Tree) -> str:
         """Writes a tree on one line, with the spacing that corpora of this notation use."""
+        return self._text(tree, self.WHOLE)
+
+    def _text(self, tree: Tree, place: Any) -> str:
         parts: list[str] = []
-        rest: list[Piece] = [(tree, self.WHOLE)]
+        rest: list[Piece] = [(tree, place)]
         while rest:
             piece = rest.pop()
             if isinstance(piece, str):
