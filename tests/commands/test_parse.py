@@ -171,3 +171,16 @@ def test_the_command_needs_neither_torch_nor_fairseq_and_ends_with_its_pipe():
         f"{shlex.join(long)} | head -n 1", shell=True, capture_output=True, text=True, cwd=Path(__file__).parents[2]
     )
     assert (piped.stdout, piped.stderr) == ("(X (X a) (X (X b) (X c)))\n", "")
+
+
+def test_a_bad_tree_of_a_treebank_is_named_or_left_out(tmp_path, capsys, caplog):
+    path = tmp_path / "wsj.mrg"
+    path.write_text("<S>\n( (S (NP-SBJ_1 (NN a)) (-NONE- *)))\n(S (NN b)\n\n(S (NN c))\n(X y z))\n")
+    assert run(capsys, str(path), "--read", "penn", status=1) == "(ROOT (S (NP-SBJ_1 (NN a))))\n"
+    assert "wsj.mrg:3: 1 bracket" in caplog.text and "wsj.mrg:6: the word 'z'" in caplog.text
+    kept = run(capsys, str(path), "--read", "penn", "--on-parse-error", "skip-pair", "--tree-tag-separators", "-")
+    assert kept == "(ROOT (S (NP (NN a))))\n(S (NN c))\n"
+    assert "left out, as no words: 1 lines of markup, 1 -NONE-" in caplog.text
+    assert "(FRAG (XX y) (XX z))" in run(capsys, str(path), "--read", "penn", "--on-parse-error", "flat")
+    assert run(capsys, "--text", "(S (NP_SB a))", "--tree-parser", "brackets", "--tree-strip-function-tags")
+    assert "may still have function tags: NP_SB. --tree-tag-separators" in caplog.text

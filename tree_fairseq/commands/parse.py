@@ -47,7 +47,7 @@ from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.notations import NOTATIONS, notation_named
 from tree_fairseq.trees.text import FaultyLines, decode_lines, read_lines
 from tree_fairseq.trees.tree import Forest, forest_leaves
-from tree_fairseq.trees.treebanks import left_out_message, penn_trees
+from tree_fairseq.trees.treebanks import left_out_message, penn_trees, strange_labels
 
 logger = logging.getLogger(__name__)
 
@@ -217,7 +217,8 @@ def _place(args: argparse.Namespace) -> str:
 def _parsed(args: argparse.Namespace, parser: LineParser) -> Iterator[tuple[str, Forest]]:
     """Yields each line with its forest, some lines at a time; raises InputError for all lines that are no trees."""
     warned, place = parser.kind == "text" or parser.parser is None, _place(args)
-    faults, left_out = FaultyLines(), Counter[str]()
+    faults, left_out, labels = FaultyLines(), Counter[str](), set[str]()
+    skips = args.read is not None and parser.options.on_parse_error == "skip-pair"
     for first, lines in _portions(args, parser, left_out):
         parser.options = with_kind_of(parser.options, lines, place)
         if not warned and (raw := next(filter(None, map(_joined_end, lines)), None)):
@@ -236,17 +237,21 @@ def _parsed(args: argparse.Namespace, parser: LineParser) -> Iterator[tuple[str,
         for number, (line, own) in enumerate(zip(lines, parsed), first):
             left_out += own.left_out
             if own.failed:
-                fate = "a flat tree for" if own.sentences else "without a tree:"
+                fate = "left out:" if skips else "a flat tree for" if own.sentences else "without a tree:"
                 logger.warning("%s:%d: %s %s", place, number, fate, "; ".join(own.failures))
+            if parser.options.tag_separators:
+                labels.update(node.label for tree in own.forest for node in tree.subtrees())
             if args.read is None:
                 yield line, own.forest
-            else:
+            elif not (skips and own.failed):
                 yield from ((" ".join(tree.leaves()), (tree,)) for tree in own.forest)
     for error in faults.errors if args.read is not None else ():
         error.column = None  # the tree may have had several lines
     faults.raise_all()
     if left_out := +left_out:
         logger.info("%s: left out, as no words: %s", place, left_out_message(left_out))
+    if strange := strange_labels(labels):
+        logger.warning("labels may still have function tags: %s. --tree-tag-separators names their sign", strange)
 
 
 def _joined_end(line: str) -> str | None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -51,13 +50,12 @@ from tree_fairseq.support.progress import progress_bar
 from tree_fairseq.trees.spans import SpanBlock, read_span_block
 from tree_fairseq.trees.subwords import SUBWORD_SUFFIX
 from tree_fairseq.trees.text import Chunk, FaultyLines, TextInput, chunk_bytes, chunk_lines, outcome_or_error
-from tree_fairseq.trees.treebanks import MAY_HAVE_NOTES, bare_label, left_out_message
+from tree_fairseq.trees.treebanks import MAY_HAVE_NOTES, bare_label, left_out_message, strange_labels
 
 logger = logging.getLogger(__name__)
 
 # A dictionary with more labels is no treebank's, or with more than some, if most of them are function tags.
 _SOME_LABELS, _MANY_LABELS = 60, 1000
-_STRANGE = re.compile(r"^\w+[^\w.,$-]+\w+$|_(?!sub$)")
 
 Labels = tuple[Sequence[str], Sequence[str]]
 """All labels that trees can have, and those of them that can stand directly above words."""
@@ -305,14 +303,14 @@ def make_label_dictionary(
 def _check_labels(side: TreeSide, labels: Mapping[str, int]) -> None:
     """Warns of labels that still have function tags, or are too many for any other reason."""
     bare = {bare_label(label) for label in labels}
-    strange = sorted(label for label in labels if _STRANGE.search(label)) if side.options.tag_separators else []
+    strange = strange_labels(labels) if side.options.tag_separators else ""
     if len(labels) > _MANY_LABELS or len(labels) > _SOME_LABELS and len(labels) > 2 * len(bare):
         text = "[trees] %s has %d labels, such as %s. Without function tags (--tree-strip-function-tags) it has %d"
         rare = ", ".join(sorted(labels, key=lambda label: (labels[label], label))[:3])
         logger.warning(text, side.lang, len(labels), rare, len(bare))
     elif strange:
         text = "[trees] labels of %s may still have function tags: %s. --tree-tag-separators names the sign before them"
-        logger.warning(text, side.lang, ", ".join(strange[:3]))
+        logger.warning(text, side.lang, strange)
 
 
 def write_side(

@@ -38,6 +38,7 @@ DEPTH_LIMIT = 100_000  # the greatest depth of a tree if the caller sets no othe
 
 _INDEX = re.compile(r"([0-9]{1,9})=.")
 _TOKEN = re.compile(r"[()]|[^ \t()]+")
+_ON_LINES = "tree-fairseq parse --read penn turns other files into such lines."
 _MIXED_HINT = "Give every word a tag of its own, as in (NP (DT the) (NN man))."
 
 # Unicode's whitespace (str.isspace) except blank and tab. fairseq splits tokens at every such character.
@@ -114,7 +115,9 @@ class _StrictReader:
         if self.open_nodes:
             count = len(self.open_nodes)
             message = f"{count} bracket{' is' if count == 1 else 's are'} never closed, the first of them opened here"
-            raise UnclosedTreeError(message, column=self.open_nodes[0].column, hint="Write each tree on one line.")
+            raise UnclosedTreeError(
+                message, column=self.open_nodes[0].column, hint=f"Write each tree on one line. {_ON_LINES}"
+            )
         return tuple(self.trees)
 
     def _open(self, column: int) -> None:
@@ -150,7 +153,7 @@ class _StrictReader:
 
     def _text(self, text: str, column: int) -> None:
         if not self.open_nodes:
-            hint = "A line may contain only whole trees, such as (S ...)."
+            hint = f"A line holds only whole trees, such as (S ...). {_ON_LINES}"
             if text.startswith("\ufeff"):
                 hint = "Save the file without a byte order mark."
             raise OutsideTreeError(f"{shorten(text)!r} belongs to no tree", column=column, hint=hint)

@@ -10,7 +10,7 @@ import functools
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tree_fairseq.trees.bracket import ROOT, read_forest
@@ -26,6 +26,7 @@ _WITH_ZERO = re.compile(r"(?:C|W[A-Z]*P)(?:[-=].*)?")
 _NO_WORDS = ("-NONE-", "-DFL-")  # empty elements; the marks of disfluencies
 _NOTES = ("CODE", "METADATA", "META")
 _BESIDE_ROOT = ("ID", "REF", "COMMENT")
+_STRANGE = re.compile(r"^\w+[^\w.,$-]+\w+$|_(?!sub$)")
 _BESIDE_TREES = re.compile(r"[<%#;*]|\(\s*END_OF_TEXT_UNIT\s*\)\s*$")
 
 
@@ -124,6 +125,11 @@ def penn_trees(text: str, skipped: Counter[str]) -> Iterator[tuple[int, str]]:
 def read_sentences(line: str, path: str | os.PathLike | None = None, number: int | None = None) -> Forest:
     """Reads the trees of a line as `read_forest` does, without what is no word of a sentence."""
     return Conventions().apply(read_forest(line, path=path, line_number=number), Counter())
+
+
+def strange_labels(labels: Iterable[str]) -> str:
+    """Some labels without function tags that may have some still, as an unusual sign shows; empty if there are none."""
+    return ", ".join(sorted(label for label in set(labels) if _STRANGE.search(label))[:3])
 
 
 def left_out_message(left_out: Counter[str]) -> str:
