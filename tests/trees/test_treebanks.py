@@ -74,6 +74,9 @@ def test_lines_beside_trees_are_counted_and_one_bad_tree_does_not_take_the_other
     skipped = Counter[str]()
     assert list(penn_trees(text, skipped)) == [(4, "(S (NN a))"), (7, "(S (NN b)"), (8, "(S (NN c)) (X (NN d))")]
     assert skipped == {"lines of markup": 4}
+    # A bracket too many later does not hide the one that is missing.
+    for text, numbers in (("(S (A a)\n\n(S (A b))\n(S (A c)))", [1, 3, 4]), ("(A a)\n(S (A b)\n(A c))\n", [1, 2, 3])):
+        assert [number for number, _ in penn_trees(text, Counter())] == numbers
 
 
 NOTES = ["(-NONE- *T*-1)", "(CODE <x>)", "(NN 1\\/2)", "(-LSB- -LSB-)", "(NN \\*)", "(C 0)", "(NN 0)", "(SYM -RCB-x)"]

@@ -101,23 +101,27 @@ MAY_HAVE_NOTES = re.compile(rb"\((?:-NONE-|-DFL-|CODE|META|ID|REF|COMMENT)|[ \t]
 def penn_trees(text: str, skipped: Counter[str]) -> Iterator[tuple[int, str]]:
     """Yields the trees of a text, each over any number of lines: the number of its first line, and it on one line.
 
-    Lines between trees that are markup or comments are counted. If a tree does not end, the next one begins at the next
-    bracket in the first column.
+    Lines of markup or comments between trees are counted. A bracket in the first column begins the next tree even if
+    this one has not ended: behind a blank line, if all trees before are on one line, and if this one never ends.
     """
     lines = text.split("\n")
-    start = 0
+    start, in_lines = 0, None
     while start < len(lines):
         line = lines[start].strip()
         if not line or _BESIDE_TREES.match(line):
             skipped["lines of markup"] += bool(line)
             start += 1
             continue
-        end, depth = start, 1
+        end, depth, begins = start, 1, []
         while depth > 0 and end < len(lines):
+            if end > start and lines[end].startswith("("):
+                begins.append(end)
+                if in_lines or not lines[end - 1].strip():
+                    break
             depth += lines[end].count("(") - lines[end].count(")") - (end == start)
             end += 1
-        if depth > 0:
-            end = next((later for later in range(start + 1, end) if lines[later].startswith("(")), end)
+        end = begins[0] if depth > 0 and begins else end
+        in_lines = in_lines is not False and end == start + 1
         yield start + 1, " ".join(map(str.strip, lines[start:end]))
         start = end
 
