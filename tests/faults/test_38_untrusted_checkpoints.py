@@ -130,6 +130,18 @@ def test_a_parser_s_model_that_would_run_code_is_refused(marker, tmp_path):
         parser.parse([["the", "man", "sleeps", "."]])
 
 
+def test_a_library_of_parsers_cannot_ask_for_code(marker, tmp_path, monkeypatch):
+    """As Stanza before 1.13 does if a file is no weights alone."""
+    stanza = pytest.importorskip("stanza")
+    torch.save(Payload(marker), tmp_path / "constituency.pt")
+    load = lambda *_, constituency_model_path, **__: torch.load(constituency_model_path, weights_only=False)
+    monkeypatch.setattr(stanza, "Pipeline", load)
+    for name in ("tagger.pt", "pretrain.pt"):
+        (tmp_path / name).touch()
+    with pytest.raises(ParserError, match="Stanza cannot load its models"):
+        build_parser(ParserOptions(name="stanza", parser_dir=str(tmp_path))).inventory()
+
+
 def test_the_traps_would_run_code(attacks, marker, tmp_path):
     for attack in ("payload", "old payload"):
         attacks.write(attack, tmp_path / "model.pt")

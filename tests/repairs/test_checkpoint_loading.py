@@ -18,6 +18,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from tree_fairseq.errors import CheckpointError, DictionaryMismatchError
 from tree_fairseq.repairs import checkpoint_loading
+from tree_fairseq.support.python_versions import environment
 
 STATE = {
     "args": None, "model": {}, "best": np.float64(1.5),
@@ -69,7 +70,7 @@ def test_torch_before_2_6_loads_weights_only(monkeypatch, before):
     if before:
         monkeypatch.setenv(name, before)
     for is_needed in (True, False):
-        with checkpoint_loading._load_setting(name, is_needed):
+        with environment(name, is_needed):
             assert os.environ.get(name) == ("1" if is_needed else before)
         assert os.environ.get(name) == before
 

@@ -34,7 +34,7 @@ from tree_fairseq.parsing.stanza_trees import (
     to_tree,
 )
 from tree_fairseq.support.files import file_sha256
-from tree_fairseq.support.python_versions import zip_equal
+from tree_fairseq.support.python_versions import ONLY_WEIGHTS, environment, zip_equal
 from tree_fairseq.trees.tree import Tree
 
 logger = logging.getLogger(__name__)
@@ -259,7 +259,9 @@ def _load_pipeline(options: ParserOptions, processors: list[str], models: Models
     stanza = _import_stanza()
     device = options.device
     try:
-        with tempfile.TemporaryDirectory() as folder, _undisturbed():
+        # Stanza before 1.13 unpickles what torch refuses to load as weights.
+        only_weights = environment(ONLY_WEIGHTS, "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD" not in os.environ)
+        with tempfile.TemporaryDirectory() as folder, _undisturbed(), only_weights:
             # Stanza reads a list of models even if it is given the path of each.
             Path(folder, "resources.json").write_text("{}")
             return stanza.Pipeline(

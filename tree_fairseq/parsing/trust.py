@@ -26,7 +26,7 @@ PARSER_FOLDER = "parser"
 """The model of the parser in a released folder."""
 
 _OF_USERS = {"name": "tree_parser", "parser_dir": "parser_dir", "corenlp_url": "corenlp_url"}
-_WEIGHTS_ONLY = ("stanza",)  # every torch.load of it says so; benepar's depends on the version of torch
+_WEIGHTS_ONLY = ("stanza",)  # for which its adapter sees to it; benepar's loading depends on the version of torch
 
 
 def options_for_new_text(options: ParserOptions, folder: Path, cfg: Any) -> ParserOptions:

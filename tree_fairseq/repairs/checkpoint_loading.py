@@ -39,6 +39,7 @@ from tree_fairseq.errors import CheckpointError, TreeFairseqError
 from tree_fairseq.repairs.writing import hold_folder
 from tree_fairseq.support.files import require_plain_file
 from tree_fairseq.support.options import flag_of
+from tree_fairseq.support.python_versions import ONLY_WEIGHTS, environment
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +69,7 @@ _PLACES = {
     "gpt2_vocab_bpe": DEFAULT_VOCAB_BPE,
 }
 _ADVICE = "do not use this file unless you know who made it"
-_ONLY_WEIGHTS, _ANY_OBJECT = "TORCH_FORCE_WEIGHTS_ONLY_LOAD", "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"
+_ANY_OBJECT = "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"
 
 
 def load_with_care(load: Callable) -> Callable:
@@ -81,7 +82,7 @@ def load_with_care(load: Callable) -> Callable:
 
     def load_file(path: str, arg_overrides: dict[str, Any] | None = None, *args: Any, **kwargs: Any) -> dict:
         given = {**_PLACES, **(arg_overrides or {})}
-        with _reading(path), _load_setting(_ONLY_WEIGHTS, torch.__version__ < (2, 6)):
+        with _reading(path), environment(ONLY_WEIGHTS, torch.__version__ < (2, 6)):
             if Path(path).suffix == RELEASED:
                 with tempfile.TemporaryDirectory() as folder:
                     checkpoint = os.path.join(folder, "model.pt")
@@ -212,7 +213,7 @@ def receive_any_object(broadcast: Callable) -> Callable:
     """
 
     def broadcast_object(*args: Any) -> Any:
-        with _load_setting(_ANY_OBJECT, torch.__version__ >= (2, 6)), warnings.catch_warnings():
+        with environment(_ANY_OBJECT, torch.__version__ >= (2, 6)), warnings.catch_warnings():
             warnings.filterwarnings("ignore", f"Environment variable {_ANY_OBJECT} detected")
             return broadcast(*args)
 
@@ -245,20 +246,6 @@ def _of_module(function: Callable, module: str) -> Callable:
     other = functools.wraps(function)(lambda *arguments: function(*arguments))
     other.__module__ = module
     return other
-
-
-@contextlib.contextmanager
-def _load_setting(name: str, is_needed: bool) -> Iterator[None]:
-    """Sets one of torch's environment variables for ``torch.load`` while the ``with`` block runs."""
-    earlier = os.environ.get(name)
-    if is_needed:
-        os.environ[name] = "1"
-    try:
-        yield
-    finally:
-        os.environ.pop(name, None)
-        if earlier is not None:
-            os.environ[name] = earlier
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""Stand-ins for parts that an installation may lack: a function of Python 3.10, and optional libraries.
+"""What differs between installations: a function of Python 3.10, optional libraries, how torch loads files.
 
 A module imports an optional library where it uses it, so that everything else in the module works without. The extras
 of ``pip install tree-fairseq[EXTRA]`` are in setup.py.
@@ -6,14 +6,19 @@ of ``pip install tree-fairseq[EXTRA]`` are in setup.py.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from types import ModuleType
 from typing import Any
 
 from tree_fairseq.errors import MissingLibraryError
+
+ONLY_WEIGHTS = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
+"""The variable with which torch runs no code of a file, whoever loads it."""
 
 _NOTHING = object()
 
@@ -33,6 +38,21 @@ def _zip_equal(*iterables: Iterable) -> Iterator[tuple]:
 
 # Pairs are never lost in silence: this is `zip` wherever the lengths have to agree.
 zip_equal: Any = functools.partial(zip, strict=True) if sys.version_info >= (3, 10) else _zip_equal
+
+
+@contextlib.contextmanager
+def environment(name: str, is_needed: bool) -> Iterator[None]:
+    """Sets an environment variable, if it is needed, while the ``with`` block runs."""
+    earlier = os.environ.get(name)
+    if is_needed:
+        os.environ[name] = "1"
+    try:
+        yield
+    finally:
+        os.environ.pop(name, None)
+        if earlier is not None:
+            os.environ[name] = earlier
+
 
 # Distributions whose name is not that of the module.
 _DISTRIBUTIONS = {"rouge_score": "rouge-score", "sklearn": "scikit-learn", "subword_nmt": "subword-nmt"}
