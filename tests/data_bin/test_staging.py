@@ -70,10 +70,14 @@ def test_another_command_starts_anew_but_keeps_parses(tmp_path, caplog):
     assert "another command" in caplog.text
 
 
-def test_a_command_that_was_stopped_while_it_removed_files_does_not_block_others(tmp_path):
-    staging = sealed(tmp_path / "bin", {"n": 1})
-    (staging.path / "command.json").unlink()
-    assert not Staging(tmp_path / "bin", {"n": 2}).is_ready
+@pytest.mark.parametrize("left", [".command.json.0123abcd.tmp", "READY.json"])
+def test_what_a_stopped_command_leaves_does_not_block_others(tmp_path, left):
+    """One was killed while it wrote its record, one while it removed what another had built."""
+    if left == "READY.json":
+        (sealed(tmp_path / "bin", {"n": 1}).path / "command.json").unlink()
+    else:
+        (tmp_path / "bin.building").mkdir()
+        (tmp_path / "bin.building" / left).write_text('{"n"')
     with Staging(tmp_path / "bin", {"n": 2}) as staging:
         assert sorted(entry.name for entry in staging.path.iterdir()) == ["command.json", "lock"]
 
@@ -84,13 +88,6 @@ def test_a_folder_of_somebody_else_is_not_touched(tmp_path):
     with pytest.raises(DestinationExistsError, match="bin.building"), Staging(tmp_path / "bin", {}):
         pass
     assert (tmp_path / "bin.building" / "thesis.tex").exists()
-
-
-def test_an_unfinished_record_of_a_killed_command_does_not_block_others(tmp_path):
-    (tmp_path / "bin.building").mkdir()
-    (tmp_path / "bin.building" / ".command.json.0123abcd.tmp").write_text('{"n"')
-    with Staging(tmp_path / "bin", {}) as staging:
-        assert sorted(entry.name for entry in staging.path.iterdir()) == ["command.json", "lock"]
 
 
 def test_two_processes_cannot_build_the_same_folder(tmp_path):

@@ -9,6 +9,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -103,33 +104,49 @@ def test_it_listens_on_this_machine_alone(server):
     assert server.server_address[0] == "127.0.0.1" and server.url == f"http://127.0.0.1:{server.server_port}/"
 
 
-@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1", "127.0.0.1:1", "localhost.evil.example:{port}"])
-@pytest.mark.parametrize("method", ["GET", "POST"])
-def test_other_hosts_are_refused(server, host, method):
-    """A page of another site may have its name point here."""
-    given = host.format(port=server.server_port)
-    path = "/" if method == "GET" else "/explain"
-    answer = ask(server, method, path, {"text": "x"}, Host=given, Content_Type="application/json")
-    assert problem(answer) == (403, f"this server is at {server.url}")
+def _rows(name: str, values: Sequence[str], status: int, message: str) -> list[tuple]:
+    return [({name: [value]}, status, message) for value in values]
+
+
+HOSTS = ("evil.example", "127.0.0.1", "127.0.0.1:1", "localhost.evil.example:{port}")
+ORIGINS = ("http://evil.example", "null", "https://127.0.0.1:{port}", "http://127.0.0.1:1")
+
+
+@pytest.mark.parametrize(
+    ("headers", "status", "message"),
+    [
+        # A page of another site may have its name point here.
+        *_rows("Host", HOSTS, 403, "this server is at {url}"),
+        *_rows("Origin", ORIGINS, 403, "pages of other sites cannot use this server"),
+        # A form of another site can send these types without being asked for its origin.
+        *_rows("Content-Type", ("text/plain", "application/x-www-form-urlencoded", ""), 415, "application/json"),
+        *_rows("Content-Length", ("-1", "many"), 411, "a request needs a Content-Length"),
+        *_rows("Content-Length", ("9" * 5000,), 413, "a request has at most"),
+        # Programs differ on which of two counts.
+        ({"Content-Length": ["13", "13"]}, 400, "a request has one Content-Length"),
+        ({"Host": ["127.0.0.1:{port}", "evil.example"]}, 400, "a request has one Host"),
+        ({"Origin": ["http://127.0.0.1:{port}", "http://evil.example"]}, 400, "a request has one Origin"),
+    ],
+)
+def test_requests_with_other_headers_are_refused(server, headers, status, message):
+    usual = {"Host": ["127.0.0.1:{port}"], "Content-Type": ["application/json"], "Content-Length": ["13"]}
+    for method, path in (("POST", "/explain"), ("GET", "/")) if status == 403 else (("POST", "/explain"),):
+        connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=20)
+        connection.putrequest(method, path, skip_host=True)
+        for name, values in {**usual, **headers}.items():
+            for value in values:
+                connection.putheader(name, value.format(port=server.server_port))
+        connection.endheaders(b'{"text": "x"}')
+        answer = connection.getresponse()
+        found = problem((answer.status, answer.headers, answer.read().decode()))
+        assert found[0] == status and message.format(url=server.url) in found[1]
+        connection.close()
 
 
 def test_localhost_is_this_machine(server):
     host = f"localhost:{server.server_port}"
     answer = ask(server, body={"text": "x"}, Host=host, Origin=f"http://{host}", Content_Type="application/json")
     assert answer[0] == 200
-
-
-@pytest.mark.parametrize("origin", ["http://evil.example", "null", "https://127.0.0.1:{port}", "http://127.0.0.1:1"])
-def test_pages_of_other_sites_are_refused(server, origin):
-    given = origin.format(port=server.server_port)
-    answer = ask(server, body={"text": "x"}, Origin=given, Content_Type="application/json")
-    assert problem(answer) == (403, "pages of other sites cannot use this server")
-
-
-@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", ""])
-def test_only_json_is_read(server, kind):
-    """A form of another site can send these types without being asked for its origin."""
-    assert problem(ask(server, body='{"text": "x"}', Content_Type=kind))[0] == 415
 
 
 @pytest.mark.parametrize(
@@ -156,8 +173,6 @@ def test_other_paths_and_methods_are_refused_as_json(server):
     assert problem(ask(server, "GET", "/etc/passwd"))[0] == 404
     assert problem(ask(server, "POST", "/", {"text": "x"}, Content_Type="application/json"))[0] == 404
     assert problem(ask(server, "PUT", "/explain", {"text": "x"}))[0] == 501
-    status, message = problem(ask(server, "POST", "/explain", Content_Type="application/json", Content_Length="many"))
-    assert status == 411 and "Content-Length" in message
 
 
 def test_one_sentence_is_explained_at_a_time(server):
@@ -188,29 +203,6 @@ def test_a_full_queue_is_refused_and_readers_who_left_get_nothing(server):
     answered = {json.loads(waiting[place].getresponse().read())["source"] for place in (0, *range(4, MOST_WAITING))}
     assert answered == set(tab.lines) and len(answered) == MOST_WAITING - 3
     assert ask(server, body={"text": "again"}, Content_Type="application/json")[0] == 200
-
-
-@pytest.mark.parametrize(
-    ("headers", "status"),
-    [
-        ({"Content-Length": ["9" * 5000]}, 413),
-        ({"Content-Length": ["13", "13"]}, 400),
-        ({"Content-Length": ["-1"]}, 411),
-        ({"Host": ["127.0.0.1:{port}", "evil.example"]}, 400),
-        ({"Origin": ["http://127.0.0.1:{port}", "http://evil.example"]}, 400),
-    ],
-)
-def test_headers_that_programs_read_differently_are_refused(server, headers, status):
-    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=20)
-    connection.putrequest("POST", "/explain", skip_host=True)
-    usual = {"Host": ["127.0.0.1:{port}"], "Content-Type": ["application/json"], "Content-Length": ["13"]}
-    for name, values in {**usual, **headers}.items():
-        for value in values:
-            connection.putheader(name, value.format(port=server.server_port))
-    connection.endheaders(b'{"text": "x"}')
-    answer = connection.getresponse()
-    assert answer.status == status and "error" in json.loads(answer.read())
-    connection.close()
 
 
 def test_a_port_that_is_taken_is_named(server):

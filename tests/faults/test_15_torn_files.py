@@ -39,13 +39,6 @@ def test_a_good_folder(folder, capsys):
     assert Manifest.load(folder).side("en").side == "source"
 
 
-@pytest.mark.parametrize("name", ["train.en-de.en.tree.idx", "valid.en-de.en.bin", "dict.en.txt", "dict.label.en.txt"])
-def test_a_missing_file_is_named_at_every_start(folder, name):
-    (folder / name).unlink()
-    with pytest.raises(CorruptFileError, match=name):
-        verify(folder, "en", ["train", "valid"])
-
-
 @pytest.mark.parametrize("name", ["dict.en.txt", "dict.label.en.txt"])
 def test_another_dictionary_is_refused_at_every_start(folder, name, capsys):
     # As many entries of the same length: the last two change places.
