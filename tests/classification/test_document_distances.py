@@ -66,5 +66,5 @@ def test_combinations_without_a_meaning_are_refused():
     with pytest.raises(InputError, match="--leaves-to-ancestors is for leaves that attend within their sentence"):
         build_classifier("tree_transformer_classifier_tiny", "--leaves-to-ancestors")
     for arch in ("treeformer_classifier_tiny", "transformer_classifier_tiny"):
-        with pytest.raises(InputError, match="both measures paths in trees, and this model reads plain"):
+        with pytest.raises(InputError, match="both measures paths in trees, which this model does not read"):
             build(class_task(), *BOTH, arch=arch)

@@ -5,18 +5,16 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.end_to_end.commands import run
 from tests.end_to_end.fixtures import TASK, Training, train
 from tests.end_to_end.roads import take_all
-from tree_fairseq.errors import MissingTreesError
 
 ARCH = "transformer_distance_bias_tiny"
 
 
 @pytest.fixture(scope="module")
 def biased(stock_trained, tmp_path_factory) -> Training:
-    """Trained on from a stock transformer, with distances along sentences and in trees."""
-    flags = ("--distance-bias", "both", "--finetune-from-model", stock_trained.best, "--max-epoch", 1)
+    """Trained on from a stock transformer."""
+    flags = ("--finetune-from-model", stock_trained.best, "--max-epoch", 1)
     return train(stock_trained.data, tmp_path_factory.mktemp("biased"), *flags, arch=ARCH)
 
 
@@ -24,7 +22,7 @@ def test_training_goes_on_from_a_stock_transformer(stock_trained, biased):
     assert "weights that the checkpoint does not have, left as initialised: encoder.layers.0" in biased.log
     model = torch.load(biased.best, weights_only=True)["model"]
     tables = {name: table for name, table in model.items() if ".distance_bias." in name}
-    assert len(tables) == 4 and all(table.shape == (17, 4) and table.any() for table in tables.values())
+    assert len(tables) == 2 and all(table.shape == (17, 4) and table.any() for table in tables.values())
     stock = torch.load(stock_trained.best, weights_only=True)["model"]
     assert set(model) == {*stock, *tables}
 
@@ -32,9 +30,3 @@ def test_training_goes_on_from_a_stock_transformer(stock_trained, biased):
 def test_all_roads_agree(biased, corpus, tmp_path):
     lines = (corpus / "test.en").read_text(encoding="utf-8").splitlines()
     take_all(biased.data, biased.best, TASK, lines, tmp_path, beam=3, max_len_b=20)
-
-
-def test_paths_in_trees_need_trees(biased, tmp_path):
-    with pytest.raises(MissingTreesError, match="--distance-bias tree measures paths in trees, and the source of this"):
-        run("train", biased.data, "--task", "translation", "--arch", ARCH, "--distance-bias", "tree", "--cpu",
-            "--optimizer", "adam", "--max-tokens", 320, "--save-dir", tmp_path)  # fmt: skip

@@ -11,19 +11,18 @@ from torch import nn
 from torch.nn import functional
 
 from tests.nn.tiny import build, net_input, pairs, stock_flags, tiny_task
-from tree_fairseq.errors import InputError, MissingTreesError
+from tree_fairseq.errors import InputError
 from tree_fairseq.nn import extended_transformer  # noqa: F401  (registers the architectures)
 from tree_fairseq.nn.distance_bias import DistanceAttention, DistanceBias, DistanceBiasConfig, give_rows, leaf_relations
-from tree_fairseq.nn.modalities import SYMBOLS, Side
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.tree_transformer.model import INITIAL_ANCESTOR_BIAS
 from tree_fairseq.treeformer import model  # noqa: F401
 
 TASK = tiny_task()
 LENGTHS = (7, 1, 4, 11, 2)
-KINDS = ("linear", "tree", "both")
 BASELINE = "transformer_distance_bias_tiny"
 ARCHITECTURES = (BASELINE, "tree_transformer_tiny", "treeformer_tiny", "source_encoder_transformer_tiny")
+MODELS = [(arch, "linear") for arch in ARCHITECTURES] + [("tree_transformer_tiny", kind) for kind in ("tree", "both")]
 
 
 def tables(model) -> dict[str, torch.nn.Parameter]:
@@ -103,8 +102,7 @@ def test_attention_equals_attention_word_by_word(kind, ancestors):
         torch.testing.assert_close(fast, slow)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("arch, kind", MODELS)
 def test_tables_of_zeros_change_nothing(arch, kind):
     if arch == BASELINE:
         plain = build(TASK, *stock_flags(), arch="source_encoder_transformer_tiny")
@@ -122,9 +120,10 @@ def test_tables_of_zeros_change_nothing(arch, kind):
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_sentences_are_independent_of_their_batch(arch):
-    flags = ("--distance-bias", "both", "--ancestor-bias", "both")
+    reads_trees = arch == "tree_transformer_tiny"
+    flags = ("--distance-bias", "both", "--ancestor-bias", "both") if reads_trees else ("--distance-bias", "linear")
     model, batch = build(TASK, *flags, arch=arch), pairs(TASK, *LENGTHS)
-    assert len(tables(model)) == 8
+    assert len(tables(model)) == (8 if reads_trees else 2)
     fill(model)
     for left_pad in (True, False):
         together = logits(model, batch, left_pad=left_pad, width=14)
@@ -158,10 +157,10 @@ def test_a_bias_of_the_tree_transformer_is_for_leaves_alone(flags):
         assert not of_nodes.any()
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_checkpoints_without_tables_load(arch):
+@pytest.mark.parametrize("arch, kind", MODELS)
+def test_checkpoints_without_tables_load(arch, kind):
     plain = build(TASK, arch=arch if arch != BASELINE else "source_encoder_transformer_tiny")
-    model, batch = build(TASK, "--distance-bias", "both", arch=arch, seed=1), pairs(TASK, *LENGTHS)
+    model, batch = build(TASK, "--distance-bias", kind, arch=arch, seed=1), pairs(TASK, *LENGTHS)
     model.load_state_dict(plain.state_dict())
     torch.testing.assert_close(logits(model, batch), logits(plain, batch), rtol=1e-6, atol=1e-6)
 
@@ -179,28 +178,11 @@ def test_the_baseline_without_a_bias_is_refused():
         build(TASK, "--distance-bias", "none", arch=BASELINE)
 
 
-@pytest.mark.parametrize("kind", ("tree", "both"))
-def test_distances_in_trees_need_trees(kind):
-    task = tiny_task()
-    task.source_side = Side()
-    with pytest.raises(MissingTreesError, match=f"--distance-bias {kind} measures paths in trees"):
-        build(task, "--distance-bias", kind, arch=BASELINE)
-    with pytest.raises(MissingTreesError, match="--distance-bias linear --ancestor-bias label measures paths"):
-        build(task, "--ancestor-bias", "label", arch=BASELINE)
-    build(task, "--distance-bias", "linear", arch=BASELINE)
-    task.source_side = Side(SYMBOLS)
-    build(task, "--distance-bias", kind, arch=BASELINE)
-    with pytest.raises(MissingTreesError, match="--ancestor-bias label measures paths .* needs constituency trees"):
-        build(task, "--ancestor-bias", "label", arch=BASELINE)
-
-
-def test_a_treeformer_that_reads_trees_induces_none():
-    tokens = net_input(pairs(TASK, 4))["src_tokens"]
-    model = build(TASK, "--distance-bias", "tree", arch="treeformer_tiny")
-    with pytest.raises(MissingTreesError, match="--distance-bias tree reads trees"):
-        model.encoder.split_weights(tokens)
-    linear = build(TASK, "--distance-bias", "linear", arch="treeformer_tiny")
-    assert len(linear.encoder.split_weights(tokens)) == tokens.size(1) - 1
+@pytest.mark.parametrize("flag", ("--distance-bias tree", "--distance-bias both", "--ancestor-bias label"))
+@pytest.mark.parametrize("arch", [arch for arch in ARCHITECTURES if arch != "tree_transformer_tiny"])
+def test_paths_in_trees_are_for_the_tree_transformer(arch, flag):
+    with pytest.raises(InputError, match=f"{flag} measures paths in trees, which the encoder '.*' does not read"):
+        build(TASK, *flag.split(), arch=arch)
 
 
 def test_layers_that_may_be_dropped_have_the_rows_of_the_batch():

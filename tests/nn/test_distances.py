@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.nn.tiny import PAD, random_tree, stack
-from tree_fairseq.nn.distance_bias import leaf_distances, leaf_relations, linear_distances, symbol_distances
+from tree_fairseq.nn.distance_bias import leaf_distances, leaf_relations, linear_distances
 from tree_fairseq.nn.tree_batch import NodeArrays, TreeBatch, collate_trees
 
 LIMIT = 6
@@ -100,27 +100,6 @@ def test_ancestors_are_the_smallest_spans_around_two_leaves(lengths, seed, left_
             label[first + one, first + other] = name
             height[first + one, first + other] = min(levels(start, end), 3)
         assert torch.equal(got["label"][row], label) and torch.equal(got["height"][row], height)
-
-
-@settings(deadline=None, max_examples=30)
-@given(sizes=st.lists(st.integers(1, 14), min_size=1, max_size=3), seed=st.integers(0, 99))
-def test_distances_of_symbols_are_the_lengths_of_paths(sizes, seed):
-    random, width = np.random.default_rng(seed), max(sizes) + 1
-    parents = np.full((len(sizes), width), -1)
-    for row, size in enumerate(sizes):
-        # Of a shuffled tree: a parent may stand before or after its children.
-        order = random.permutation(size)
-        for child in range(1, size):
-            parents[row, order[child]] = order[random.integers(child)]
-    got = symbol_distances(torch.from_numpy(parents), LIMIT)
-    for row, size in enumerate(sizes):
-        edges: dict[object, set] = {column: set() for column in range(width)}
-        for column, parent in enumerate(parents[row].tolist()):
-            if parent >= 0:
-                edges[column].add(parent)
-                edges[parent].add(column)
-        for one, other in itertools.product(range(width), repeat=2):
-            assert got[row, one, other] == min(steps(edges, one).get(other, LIMIT), LIMIT)
 
 
 def test_linear_distances():

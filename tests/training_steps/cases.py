@@ -76,16 +76,12 @@ CASES = [
             "distances, no mask": ("--distance-bias", "both", "--no-subtree-mask"),
         },
     ),
-    *_cases(
-        "translation",
-        "transformer_distance_bias_tiny",
-        {"": (), "trees": ("--distance-bias", "tree", "--ancestor-bias", "both")},
-    ),
+    *_cases("translation", "transformer_distance_bias_tiny", {"": ()}),
     *_cases("translation", "tree_transformer_tiny", {"cross-entropy": ()}, ("--criterion", "cross_entropy")),
     *_cases(
         "translation",
         "treeformer_tiny",
-        {"": (), "low": ("--treeformer-height", "2"), "distances": ("--distance-bias", "both")},
+        {"": (), "low": ("--treeformer-height", "2"), "distances": ("--distance-bias", "linear")},
     ),
     *_cases(
         "translation",
@@ -104,7 +100,7 @@ CASES = [
         {
             "parameter-free": ("--parameter-free-tree-positions",),
             "shallow": ("--tree-levels", "2"),
-            "distances": ("--distance-bias", "both"),
+            "distances": ("--distance-bias", "linear"),
         },
     ),
     *_cases(
@@ -133,7 +129,7 @@ CASES = [
         "tree_insertion_transformer_tiny",
         {
             "tree encoder": ("--insertion-encoder", "tree"),
-            "distances": ("--insertion-encoder", "transformer", "--distance-bias", "both"),
+            "distances": ("--insertion-encoder", "tree", "--distance-bias", "both"),
         },
         ("--criterion", "slot_kl_divergence"),
     ),

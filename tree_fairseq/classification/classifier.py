@@ -19,7 +19,6 @@ from fairseq.modules import FairseqDropout
 from torch import Tensor, nn
 
 from tree_fairseq.errors import InputError, MissingTreesError
-from tree_fairseq.nn.distance_bias import flags_of_tables, tree_tables
 from tree_fairseq.nn.extended_transformer import set_defaults, transformer_config
 from tree_fairseq.support.options import option
 
@@ -165,13 +164,6 @@ TRANSFORMER_SIZES = {"": None, "_tiny": (2, 64, 128, 4)}
 
 class SequenceClassifier(Classifier):
     """A classifier that reads token sequences; subclasses choose the state that represents an example."""
-
-    @staticmethod
-    def check_distances(cfg) -> None:
-        """Raises InputError for a bias by distances in trees, which these models do not read."""
-        if tree_tables(cfg):
-            problem = f"{flags_of_tables(cfg)} measures paths in trees, and this model reads plain text"
-            raise InputError(problem, hint="Use --distance-bias linear.")
 
     def represent(self, src_tokens: Tensor, src_lengths: Tensor) -> Tensor:
         """Returns the state ``[B, D]`` that represents each example."""

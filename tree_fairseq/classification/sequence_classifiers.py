@@ -15,7 +15,7 @@ from tree_fairseq.classification.classifier import (
     RecurrentConfig,
     SequenceClassifier,
 )
-from tree_fairseq.nn.distance_bias import DistanceBiasConfig, DistanceBiasedEncoder
+from tree_fairseq.nn.distance_bias import DistanceBiasConfig, DistanceBiasedEncoder, require_linear
 from tree_fairseq.nn.extended_transformer import register_architectures, set_defaults
 from tree_fairseq.nn.tensors import has_fast_bfloat16, without_autocast
 from tree_fairseq.support.options import option
@@ -35,7 +35,7 @@ class TransformerClassifier(SequenceClassifier):
 
     @classmethod
     def build_encoder(cls, cfg, task, embeddings):
-        cls.check_distances(cfg)
+        require_linear(cfg, "this model")
         return DistanceBiasedEncoder(cfg, task.source_dictionary, embeddings), cfg.encoder.embed_dim
 
     def represent(self, src_tokens: Tensor, src_lengths: Tensor) -> Tensor:

@@ -18,7 +18,7 @@ from tree_fairseq.classification.classifier import (
     build_word_embeddings,
 )
 from tree_fairseq.errors import InputError
-from tree_fairseq.nn.distance_bias import DistanceBiasConfig, DistanceBiasedEncoder, bias_tables
+from tree_fairseq.nn.distance_bias import DistanceBiasConfig, DistanceBiasedEncoder, bias_tables, require_linear
 from tree_fairseq.nn.extended_transformer import register_architectures, set_defaults, transformer_config
 from tree_fairseq.nn.pretrained import PretrainedEncoder, encoder_folder
 from tree_fairseq.nn.stock_weights import add_initial_weights, built_aside
@@ -98,7 +98,7 @@ class TreeformerClassifier(SequenceClassifier):
         """Builds the chart, too."""
         cls.check_task(task)
         cls.set_defaults(args)
-        cls.check_distances(args)
+        require_linear(args, "this model")
         if args.encoder_name and bias_tables(args):
             problem = "--distance-bias is for an encoder that is trained from scratch, and --encoder-name names another"
             raise InputError(problem, hint="Leave one of them out.")

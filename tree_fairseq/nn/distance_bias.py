@@ -1,19 +1,15 @@
 """A learned bias on the self-attention of encoders, by the distance between two tokens.
 
-Each layer has a table a head for distances along the sentence, for those along the branches of its tree, or both. More
-tables are for the label and the height of the lowest constituent that has both tokens. All start at zero, so that the
-model starts as it would be without them.
+Each layer has a table a head for distances along the sentence. Those of the Tree-Transformer may have tables for
+distances along the branches of its tree, and for the label and the height of the lowest constituent that has both
+tokens. All start at zero, so that the model starts as it would be without them.
 
 Relative positions help by themselves (Shaw et al. 2018, Raffel et al. 2020), so whoever finds that distances in trees
 help compares with distances along the sentence: ``--arch transformer_distance_bias`` is fairseq's transformer with the
 bias and nothing else.
 
-The distance in a tree is the number of edges on the path between two tokens. Token i has a_i ancestors, and i and j
-have c_ij ancestors in common. A symbol is a node itself and counts as its own ancestor; a leaf does not. The distances
-are
-
-    leaves:  a_i - c_ij + a_j - c_ij + 2, and 0 from a leaf to itself
-    symbols: a_i - c_ij + a_j - c_ij
+The distance in a tree is the number of edges on the path between two leaves. Leaf i has a_i ancestors, and i and j have
+c_ij ancestors in common. The distance is a_i - c_ij + a_j - c_ij + 2, and 0 from a leaf to itself.
 
 The counts are products of matrices of zeros and ones, so no shape depends on a value.
 """
@@ -29,7 +25,7 @@ from fairseq.modules import MultiheadAttention
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tree_fairseq.errors import MissingTreesError
+from tree_fairseq.errors import InputError
 from tree_fairseq.nn.stock_weights import add_initial_weights, built_in_place
 from tree_fairseq.nn.tensors import attention_options, dropout_of_weights, join_heads, split_heads, without_autocast
 from tree_fairseq.nn.tree_batch import TreeBatch
@@ -54,34 +50,10 @@ def leaf_distances(covers: Tensor, limit: int) -> Tensor:
         # Single precision is exact for counts of nodes.
         below = covers.float()
         common = below.mT @ below
-    path = _path(common) + 2
-    itself = torch.eye(path.size(1), dtype=torch.bool, device=path.device)
-    return _limited(path, common, limit).masked_fill(itself, 0)
-
-
-def symbol_distances(parents: Tensor, limit: int) -> Tensor:
-    """Counts the edges between symbols, ``[B, N, N]`` int32: at most ``limit``, and ``limit`` where no tree has both.
-
-    ``parents`` are ``[B, N]`` int64, the column of each symbol's parent; negative for roots and for other tokens.
-    """
-    column = torch.arange(parents.size(1), device=parents.device)
-    with without_autocast(parents):
-        # Each token is its own ancestor. Every product doubles the number of generations.
-        ancestors = ((parents.unsqueeze(2) == column) | (column[:, None] == column)).float()
-        for _ in range(parents.size(1).bit_length()):
-            ancestors = (ancestors @ ancestors).clamp(max=1)
-        common = ancestors @ ancestors.mT
-    return _limited(_path(common), common, limit)
-
-
-def _path(common: Tensor) -> Tensor:
-    """Counts the ancestors that only one of two tokens has, ``[B, N, N]``, given the number that both have."""
     own = common.diagonal(dim1=1, dim2=2)
-    return own.unsqueeze(2) + own.unsqueeze(1) - 2 * common
-
-
-def _limited(path: Tensor, common: Tensor, limit: int) -> Tensor:
-    return path.clamp(max=limit).masked_fill(common == 0, limit).int()
+    path = own.unsqueeze(2) + own.unsqueeze(1) - 2 * common + 2
+    itself = torch.eye(path.size(1), dtype=torch.bool, device=path.device)
+    return path.clamp(max=limit).masked_fill(common == 0, limit).masked_fill(itself, 0).int()
 
 
 def lowest_common_ancestors(batch: TreeBatch) -> Tensor:
@@ -146,12 +118,13 @@ class DistanceBiasConfig(FairseqDataclass):
     distance_bias: ChoiceEnum(["none", "linear", "tree", "both"]) = option(
         "none",
         "a learned bias, one a head and layer, on the encoder's self-attention by the distance between two tokens: "
-        "'linear' along the sentence, 'tree' the edges of the path between them in the source's tree, or 'both'",
+        "'linear' along the sentence; for a Tree-Transformer also 'tree', the edges of the path between them in the "
+        "source's tree, or 'both'",
     )
     ancestor_bias: ChoiceEnum(["none", "label", "height", "both"]) = option(
         "none",
-        "another such bias, by the lowest constituent that has both tokens: its 'label', its 'height' (at most 16), "
-        "or 'both'",
+        "for a Tree-Transformer, another such bias, by the lowest constituent that has both tokens: its 'label', its "
+        "'height' (at most 16), or 'both'",
     )
 
 
@@ -176,6 +149,13 @@ def flags_of_tables(config: Any) -> str:
 def tree_tables(config: Any) -> tuple[str, ...]:
     """The tables that are about trees."""
     return tuple(table for table in bias_tables(config) if table != "linear")
+
+
+def require_linear(config: Any, reader: str) -> None:
+    """Raises InputError for tables about trees, which only the encoders of the Tree-Transformer have."""
+    if tree_tables(config):
+        problem = f"{flags_of_tables(config)} measures paths in trees, which {reader} does not read"
+        raise InputError(problem, hint="Use --distance-bias linear, or a Tree-Transformer.")
 
 
 class DistanceBias(nn.Module):
@@ -252,7 +232,7 @@ class DistanceAttention(MultiheadAttention):
 
 
 class DistanceBiasedEncoder(TransformerEncoderBase):
-    """fairseq's transformer encoder, which has a bias by distance if the options ask for one."""
+    """fairseq's transformer encoder, which has a bias by distance along the sentence if the options ask for one."""
 
     def build_encoder_layer(self, cfg):
         """fairseq's layer, with the attention that has the bias, and fairseq's weights."""
@@ -264,34 +244,10 @@ class DistanceBiasedEncoder(TransformerEncoderBase):
             )
         return layer
 
-    def forward(
-        self,
-        src_tokens: Tensor,
-        *args: Any,
-        source_spans: Optional[dict[str, Any]] = None,
-        source_symbol_tree: Optional[dict[str, Any]] = None,
-        tree_rows: Optional[dict[str, Tensor]] = None,
-        **kwargs: Any,
-    ) -> dict[str, list]:
-        """fairseq's forward pass, with the constituency trees or the symbol trees of the source for the bias.
-
-        ``tree_rows``, as :func:`tree_fairseq.nn.distance_bias.leaf_relations` returns them, replace the trees.
-        """
-        if tree_tables(self.cfg) and tree_rows is None:
-            tree_rows = self._measured(src_tokens, source_spans, source_symbol_tree)
-        give_rows(self.layers, self.cfg, src_tokens.size(1), tree_rows or {}, src_tokens.device)
+    def forward(self, src_tokens: Tensor, *args: Any, **kwargs: Any) -> dict[str, list]:
+        """fairseq's forward pass, with the distances for the bias."""
+        give_rows(self.layers, self.cfg, src_tokens.size(1), {}, src_tokens.device)
         return super().forward(src_tokens, *args, **kwargs)
-
-    def _measured(self, src_tokens: Tensor, spans: Optional[dict], symbols: Optional[dict]) -> dict[str, Tensor]:
-        padding = self.padding_idx
-        if spans is not None:
-            batch = TreeBatch.from_net_input(spans, src_tokens, padding)
-            return leaf_relations(tree_tables(self.cfg), batch, MAX_DISTANCE, padding)
-        if symbols is not None:
-            return {"tree": symbol_distances(symbols["parents"], MAX_DISTANCE)}
-        raise MissingTreesError(
-            f"{flags_of_tables(self.cfg)} reads trees, but the batch has none; use a task with trees"
-        )
 
 
 def give_rows(layers: nn.ModuleList, cfg: Any, num_tokens: int, trees: dict[str, Tensor], device: torch.device) -> None:

@@ -17,13 +17,7 @@ from fairseq.models.transformer import TransformerEncoderBase
 from torch import nn
 
 from tree_fairseq.errors import MissingTreesError
-from tree_fairseq.nn.distance_bias import (
-    DistanceBiasConfig,
-    DistanceBiasedEncoder,
-    bias_tables,
-    flags_of_tables,
-    tree_tables,
-)
+from tree_fairseq.nn.distance_bias import DistanceBiasConfig, DistanceBiasedEncoder, bias_tables, require_linear
 from tree_fairseq.nn.modalities import CONSTITUENCY, SEQUENCE, SOURCE_LENGTHS, SYMBOLS, TREE_INPUTS, Side, source_side
 from tree_fairseq.nn.pretrained import PretrainedEncoder
 from tree_fairseq.nn.shared_memory import STATES, MemoryType
@@ -77,26 +71,9 @@ class EncoderType:
                 f"the encoder {self.name!r} reads trees, and the source of this task has none; it needs "
                 + " or ".join(_PREPROCESS[modality] for modality in self.reads)
             )
-        self._prepare_distances(cfg, side)
+        if CONSTITUENCY not in self.reads:
+            require_linear(cfg, f"the encoder {self.name!r}")
         self.fill_in(cfg, side)
-
-    def _prepare_distances(self, cfg: Any, side: Side) -> None:
-        if tree_tables(cfg):
-            wanted = {"label", "height"}.intersection(tree_tables(cfg))
-            readable = (CONSTITUENCY,) if wanted else tuple(TREE_INPUTS)
-            if side.modality not in readable:
-                raise MissingTreesError(
-                    f"{flags_of_tables(cfg)} measures paths in trees, and the source of this task has none; it needs "
-                    + " or ".join(_PREPROCESS[modality] for modality in readable)
-                )
-            cfg.distance_input = TREE_INPUTS[side.modality]
-            if side.labels is not None:
-                cfg.num_labels = len(side.labels)
-
-    def trees_read(self, cfg: Any) -> tuple[str, ...]:
-        """Returns the names of the trees in ``net_input`` that it reads under a configuration that was prepared."""
-        more = (cfg.distance_input,) if tree_tables(cfg) else ()
-        return tuple(dict.fromkeys((*self.tree_inputs, *more)))
 
 
 ENCODERS: dict[str, EncoderType] = {}

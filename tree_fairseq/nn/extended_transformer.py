@@ -42,7 +42,7 @@ class ExtendedTransformer(TransformerModelBase):
 
     def __init__(self, cfg, encoder, decoder):
         super().__init__(cfg, encoder, decoder)
-        self.tree_inputs = encoder_of(cfg).trees_read(cfg)
+        self.tree_inputs = encoder_of(cfg).tree_inputs
 
     @classmethod
     def all_flags(cls) -> type[FairseqDataclass]:

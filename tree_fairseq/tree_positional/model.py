@@ -35,14 +35,14 @@ class TreePositionalEncoder(DistanceBiasedEncoder):
     def forward(self, *args, source_symbol_tree: Optional[dict[str, Tensor]] = None, **kwargs) -> dict[str, list]:
         """Adds tree positions; ``source_symbol_tree`` has parents and branches of symbol trees."""
         if not isinstance(self.embed_positions, TreePositions):
-            return super().forward(*args, source_symbol_tree=source_symbol_tree, **kwargs)
+            return super().forward(*args, **kwargs)
         if source_symbol_tree is None:
             raise MissingTreesError(
                 "this model reads symbol trees, but the batch has none; use --task structural_translation"
             )
         paths = paths_of_batch(source_symbol_tree, self.embed_positions.levels)
         self.embed_positions.given = self.embed_positions.encode(paths)
-        return super().forward(*args, source_symbol_tree=source_symbol_tree, **kwargs)
+        return super().forward(*args, **kwargs)
 
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.

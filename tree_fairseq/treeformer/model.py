@@ -47,7 +47,7 @@ class TreeformerEncoder(DistanceBiasedEncoder):
     def split_weights(self, src_tokens: Tensor) -> list[Tensor]:
         """Returns :meth:`Chart.splits` for phrases of any length L = 2 to N, ``[N - L + 1, B, L - 1]`` in float32.
 
-        The recurrence continues above the chart's height. Raises MissingTreesError for a model that reads trees.
+        The recurrence continues above the chart's height.
         """
         encoder_out = super().forward(src_tokens)
         cells = ChartCells.build(encoder_out["encoder_padding_mask"][0], src_tokens.size(1))
