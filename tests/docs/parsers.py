@@ -33,8 +33,8 @@ def _own_parser(name: str) -> argparse.ArgumentParser | None:
 
     def stop(self, *args, **kwargs):
         flags = {flag for action in self._actions for flag in action.option_strings}
-        # fairseq first looks for this one alone.
-        if flags and flags != {"--user-dir"}:
+        # These are first looked for alone, by fairseq and by commands that read checkpoints.
+        if flags and flags not in ({"--user-dir"}, {"--path"}):
             raise Parsing(self)
         return parse(self, *args, **kwargs)
 
