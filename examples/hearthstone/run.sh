@@ -46,7 +46,7 @@ step "$RUN/checkpoints/average.pt" tree-fairseq average --inputs "$RUN/checkpoin
 
 step "$OUTPUT/generate-test.txt" fairseq-generate "$BIN" --user-dir "$ROOT/tree_fairseq" \
     --task structural_translation -s in -t out --path "$RUN/checkpoints/average.pt" --gen-subset test --beam "$BEAM" \
-    --max-len-a 0 --max-len-b 800 --batch-size 64 --required-batch-size-multiple 1 --results-path "$OUTPUT" --grammar "$GRAMMAR"
+    --max-len-a 0 --max-len-b 400 --batch-size 64 --required-batch-size-multiple 1 --results-path "$OUTPUT" --grammar "$GRAMMAR"
 step "$OUTPUT/score.json" tree-fairseq score code --run "$OUTPUT" --references "$DATA/test_hs.out" --target-lang out \
     --notation python --training "$DATA/train_hs.out" --checkpoint "$RUN/checkpoints/average.pt" \
     --describe recipe=hearthstone arch="$ARCH" copy_source="$COPY_SOURCE" seed="$SEED" --result "$OUT/result.json"
