@@ -1,8 +1,7 @@
 """Draws the pictures of the documentation into docs/images: ``python docs/plugins/pictures.py``.
 
-Each is made by the code that users have, or computed from its formula; nothing is drawn by hand. ``explorer.png`` is a
-screenshot of the page that ``tree-fairseq explore`` writes for both models of the quickstart; the other PNG files come
-from ``python -m docs.plugins.screenshots docs/images``.
+Each is made by the code that users have, or computed from its formula; nothing is drawn by hand. The PNG files
+come from ``python -m docs.plugins.screenshots docs/images``.
 """
 
 from __future__ import annotations

@@ -2,10 +2,11 @@
 
     tree-fairseq explore --demo --json demo.json
     python -m docs.plugins.screenshots docs/images
-    python -m docs.plugins.screenshots docs/images --document demo.json --pictures parse accumulation attention
+    python -m docs.plugins.screenshots docs/images --document demo.json --pictures sql --sentence 9
+    python -m docs.plugins.screenshots docs/images --document demo.json --pictures parse accumulation attention --tab 1
     python -m docs.plugins.screenshots docs/images --document treeformer.json --pictures chart --sentence 1
 
-The first makes all pictures from the sample of the tests, the others some from another explorer document.
+Without a document, all pictures but ``sql`` are made from the sample of the tests.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ PICTURES = {
     "attention": ("Light", {"sentence": 0, "view": "attention"}, ".heat tbody tr:nth-child(5) td:nth-child(6)"),
     "chart": ("Light", {"sentence": 2, "view": "chart"}, ".words button:nth-child(4)"),
     "beam": ("Light", {"sentence": 3, "view": "beam"}, ".stepper .icon:last-of-type, .stepper input"),
+    "sql": ("Light", {"sentence": 0, "view": "beam"}, ".stepper input"),
     "insertion": ("Dark", {"sentence": 4, "view": "insertion"}, ".stepper .icon"),
     "classes": ("Light", {"sentence": 5, "view": "classification"}, None),
     "comparison": ("Light", {"page": "comparison"}, None),
@@ -38,7 +40,7 @@ PICTURES = {
 WIDTH = 1280
 
 
-def take(folder: Path, document: dict, pictures: list[str], sentence: int | None = None) -> None:
+def take(folder: Path, document: dict, pictures: list[str], sentence: int | None = None, tab: int = 0) -> None:
     """Writes one PNG file a picture; each is as high as its page. ``sentence`` is that of all pictures of sentences."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as temporary, chromium(WIDTH, 900) as driver:
@@ -49,7 +51,7 @@ def take(folder: Path, document: dict, pictures: list[str], sentence: int | None
             if sentence is not None and "sentence" in choice:
                 choice = {**choice, "sentence": sentence}
             driver.get("about:blank")
-            driver.get(address(page, **choice))
+            driver.get(address(page, **choice, **({"tab": tab} if tab else {})))
             driver.find_element("xpath", f"//button[text()='{colours}']").click()
             _resize(driver, 900)
             time.sleep(0.4)
@@ -82,15 +84,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="the folder of the pictures")
     parser.add_argument("--document", type=Path, help="an explorer document as JSON")
-    parser.add_argument("--pictures", nargs="+", choices=PICTURES, default=list(PICTURES), metavar="NAME")
+    parser.add_argument("--pictures", nargs="+", choices=PICTURES, metavar="NAME")
     parser.add_argument("--sentence", type=int, help="the number of the sentence, from 0 on, in all pictures")
+    parser.add_argument("--tab", type=int, default=0, help="the number of the page's tab, from 0 on")
     arguments = parser.parse_args()
     if why_not():
         parser.error(why_not())
     document = sample_document()
     if arguments.document:
         document = json.loads(arguments.document.read_text(encoding="utf-8"))
-    take(arguments.folder, document, arguments.pictures, arguments.sentence)
+    pictures = arguments.pictures or [name for name in PICTURES if name != "sql"]
+    take(arguments.folder, document, pictures, arguments.sentence, arguments.tab)
 
 
 if __name__ == "__main__":

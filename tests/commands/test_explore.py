@@ -13,8 +13,7 @@ from tests.end_to_end.commands import hypotheses, run
 from tests.end_to_end.fixtures import TASK
 from tests.end_to_end.tiny_corpus import make_pairs
 from tree_fairseq import hub
-from tree_fairseq.commands import explore, release
-from tree_fairseq.errors import DataFolderError
+from tree_fairseq.commands import explore
 from tree_fairseq.explorer import server
 
 QUIET = ("--cpu", "--no-progress-bar")
@@ -72,7 +71,7 @@ def test_the_page_is_the_default(trained, tmp_path, monkeypatch):
         (("{data}", "--path", "{path}", "--gen-subset", "dev"), "dev"),
         (("{data}", "--path", "{path}", "--input", "no.txt"), "no.txt"),
         (("nowhere", "--path", "{path}"), "nowhere"),
-        (("--demo", "--path", "{path}"), "leave out --path, or --demo"),
+        (("--demo", "--path", "{path}"), "--path does not work with --demo"),
     ],
 )
 def test_errors_are_one_message(trained, tmp_path, monkeypatch, caplog, arguments, message):
@@ -113,27 +112,5 @@ def test_the_hub_explains(trained, tmp_path):
     record = model.explain(TREE, beam=2)
     assert record["systems"][0]["hypothesis"] == model.translate([TREE], beam=2)[0].replace("@@ ", "")
     assert set(record["systems"][0]["views"]) == {"accumulation", "cross_attention"}
-
-
-def test_the_hub_writes_pages(trained, tmp_path):
-    model = hub.from_pretrained(trained.folder, data_name_or_path=trained.data)
     model.explore([TREE], tmp_path / "page.html", beam=2)
     assert "<html" in (tmp_path / "page.html").read_text(encoding="utf-8")
-
-
-def test_a_demo_model_is_found_or_its_making_described(tmp_path):
-    with pytest.raises(DataFolderError, match="tree-fairseq release data-bin .*sentences.txt"):
-        explore.demo_arguments(tmp_path)
-    for name in ("model.safetensors", "sentences.txt"):
-        (tmp_path / name).touch()
-    assert explore.demo_arguments(tmp_path)[:2] == [str(tmp_path), "--path"]
-
-
-def test_the_demo_model_is_explored_like_any_other(trained, tmp_path, monkeypatch):
-    folder = tmp_path / "demo"
-    assert release.main([str(trained.data), "--path", str(trained.best), "--output", str(folder)]) == 0
-    (folder / "sentences.txt").write_text(f"{TREE}\n", encoding="utf-8")
-    monkeypatch.setattr(hub, "DEMO", folder)
-    document = explored(tmp_path, "--demo")
-    assert [sentence["systems"][0]["error"] for sentence in document["sentences"]] == [None]
-    assert document["systems"][0]["architecture"] == "tree_transformer_tiny"

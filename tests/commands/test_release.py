@@ -85,6 +85,15 @@ def test_tied_weights_are_stored_once_in_both_files(trained, tmp_path):
     assert all(torch.equal(weights[name].float(), state["model"][name]) for name in names)
 
 
+def test_a_release_names_the_languages_that_its_training_inferred(trained, tmp_path):
+    state = load_weights_only(trained.best)
+    state["cfg"]["task"].update(source_lang=None, target_lang=None)
+    torch.save(state, tmp_path / "inferred.pt")
+    release(trained.data, tmp_path / "inferred.pt", tmp_path / "model")
+    task = read_released_model(tmp_path / "model/model.safetensors")["cfg"]["task"]
+    assert (task["source_lang"], task["target_lang"]) == ("en", "de")
+
+
 @pytest.mark.parametrize("damage", ["cut", "foreign", "settings"])
 def test_a_damaged_file_is_named(released, tmp_path, damage):
     path = tmp_path / "model.safetensors"

@@ -174,13 +174,6 @@ def test_columns_of_a_chart_are_all_tokens_and_the_phrases_with_most_attention(c
     assert phrase["label"].split() == [*line.split(), "</s>"][phrase["start"] : phrase["end"]]
 
 
-def test_a_stock_model_attends_to_words(stock_system):
-    sentence = next(stock_system.reader.read_split("test"))
-    view = stock_system.explain(sentence).views["cross_attention"]
-    assert [column["label"] for column in view["columns"]] == [*sentence.tokens, "</s>"]
-    np.testing.assert_allclose(matrix_values(view["weights"]).sum(2), 1, atol=0.05)
-
-
 def test_without_known_places_there_is_no_view(stock_system):
     sentence = next(stock_system.reader.read_split("test"))
     explained = Explained(sentence.sample, ["one"], ["one", "two"], [], (), [], [7, 8])

@@ -19,10 +19,7 @@ KINDS = {
         ("data_bin", "tree_translation", "source_encoder_transformer_tiny", "--source-encoder", "tree"),
         ("tree_transformer", {"accumulation", "cross_attention"}),
     ),
-    "a stock model on a folder with trees": (
-        ("data_bin", "tree_translation", "transformer", *SMALL),
-        ("sequence", {"cross_attention"}),
-    ),
+    "a stock model": (("data_bin", "tree_translation", "transformer", *SMALL), ("sequence", {"cross_attention"})),
     "a recurrent model": (("data_bin", "translation", "lstm", *LSTM), ("sequence", set())),
     "a recurrent model of trees": (
         ("symbol_data", "structural_translation", "tree_to_tree_lstm_tiny"),
@@ -32,14 +29,8 @@ KINDS = {
         ("symbol_data", "structural_translation", "transformer", *SMALL),
         ("tree_positional", {"beam", "cross_attention"}),
     ),
-    "brackets from left to right": (
-        ("insertion_data", "tree_insertion", "insertion_left_to_right_tiny"),
-        ("sequence", set()),
-    ),
-    "insertions into a sequence": (
-        ("insertion_data", "tree_insertion", "sequence_insertion_transformer_tiny"),
-        ("sequence", set()),
-    ),
+    "left to right": (("insertion_data", "tree_insertion", "insertion_left_to_right_tiny"), ("sequence", set())),
+    "a sequence": (("insertion_data", "tree_insertion", "sequence_insertion_transformer_tiny"), ("sequence", set())),
     "a Tree-LSTM that classifies": (
         ("class_data", "tree_classification", "tree_lstm_classifier_tiny"),
         ("classification", {"classification"}),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import http.server
-import json
 import threading
 import time
 
@@ -11,7 +9,12 @@ import pytest
 
 from tests.explorer.browser import address, chromium, problems, why_not
 from tests.explorer.sample import sample_document, tree_of
+from tree_fairseq import hub
+from tree_fairseq.commands.explore import demo_document
+from tree_fairseq.errors import InputError
+from tree_fairseq.explorer.document import OutputRecord, SentenceRecord
 from tree_fairseq.explorer.page import page_html, write_page
+from tree_fairseq.explorer.server import ExplorerServer
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 
@@ -78,6 +81,21 @@ def press(driver, key, times=1):
 
 def sources(driver):
     return [element.text for element in all_of(driver, ".sentences .line")]
+
+
+def test_the_demo_shows_queries_in_red_illegal_symbols_in_grey_and_another_tab(driver, show, tmp_path):
+    document = demo_document(hub.DEMO)
+    write_page(document, tmp_path / "demo.html")
+    is_red = lambda sentence: not all(output["views"]["query"]["parses"] for output in sentence["systems"])
+    show(tmp_path / "demo.html", ".answers", sentence=next(filter(is_red, document["sentences"]))["id"])
+    assert one(driver, ".answer.broken .problem").text.startswith("Does not parse. ")
+    assert one(driver, ".answer.broken .query").value_of_css_property("color") == "rgba(161, 38, 13, 1)"
+    assert "row" in text_of(driver, ".answer:not(.broken) .quiet") and all_of(driver, ".answer .found th")
+    grey = until(lambda: all_of(driver, ".candidates .illegal") or all_of(driver, ".stepper .icon")[1].click())
+    assert "illegal: " in grey[0].text and not any(mark in grey[0].text for mark in ("\\s", "^", '"'))
+    driver.find_element("xpath", "//button[text()='English to German']").click()
+    until(lambda: sources(driver)[0] == document["more"][0]["sentences"][0]["source"])
+    assert "tab=1" in driver.current_url and one(driver, "#tab-accumulation")
 
 
 def test_list_searches_sorts_and_filters(driver, show):
@@ -319,39 +337,26 @@ def test_page_of_200_sentences_opens_at_once(driver, show, tmp_path):
 
 
 def test_typed_sentences_are_explained_by_the_server(driver, show):
-    document = {**sample_document(), "live": True, "sentences": []}
-    answers = {
-        "a good one": {**sample_document(1)["sentences"][0], "id": 77},
-        "a bad one": {"error": "too <b>long</b>"},
-    }
+    class Comparison:
+        def explain_line(self, line, number):
+            if line == "a bad one":
+                raise InputError("too <b>long</b>")
+            [record] = sample_document(1)["sentences"]
+            outputs = [OutputRecord(**output) for output in record["systems"]]
+            return SentenceRecord(**{**record, "id": number, "systems": outputs})
 
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self):
-            self.reply(page_html(document).encode(), "text/html; charset=utf-8")
-
-        def do_POST(self):
-            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            self.reply(json.dumps(answers[asked["text"]]).encode(), "application/json")
-
-        def reply(self, body, kind):
-            self.send_response(200)
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *arguments):
-            pass
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    document = {**sample_document(), "live": True, "sentences": [], "words": ["man", "dog"]}
+    with ExplorerServer([Comparison], page_html(document), 0) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
         try:
-            driver.get(f"http://127.0.0.1:{server.server_port}/")
+            driver.get(server.url)
+            assert "man dog" in text_of(driver, ".typing .words")
             box = one(driver, ".typing textarea")
             box.send_keys("a bad one")
             one(driver, ".typing .primary").click()
             until(lambda: text_of(driver, ".problem") == "too <b>long</b>")
+            assert all("422" in message for message in problems(driver))
             box.clear()
             box.send_keys("a good one")
             press(driver, "ENTER")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import http.client
 import json
 import logging
@@ -46,7 +47,7 @@ class Parrot:
 
 @pytest.fixture
 def server():
-    served = ExplorerServer([Parrot()], "<title>A page é</title>", 0, first=5)
+    served = ExplorerServer([functools.cache(Parrot)], "<title>A page é</title>", 0, first=5)
     thread = threading.Thread(target=served.run)
     thread.start()
     yield served
@@ -181,13 +182,13 @@ def test_one_sentence_is_explained_at_a_time(server):
             pool.map(lambda text: ask(server, body={"text": text}, Content_Type="application/json"), "abcdef")
         )
     assert [json.loads(content)["source"] for _, _, content in answers] == list("abcdef")
-    assert server.tabs[0].most_at_once == 1
+    assert server.tabs[0]().most_at_once == 1
     assert sorted(json.loads(content)["id"] for _, _, content in answers) == [5, 6, 7, 8, 9, 10]
 
 
 def test_a_full_queue_is_refused_and_readers_who_left_get_nothing(server):
     """The first sentence takes long; of those that wait, the readers of three leave."""
-    tab, waiting = server.tabs[0], []
+    tab, waiting = server.tabs[0](), []
     tab.may_go_on.clear()
     for number in range(MOST_WAITING):
         connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=20)
@@ -207,9 +208,9 @@ def test_a_full_queue_is_refused_and_readers_who_left_get_nothing(server):
 
 def test_a_port_that_is_taken_is_named(server):
     with pytest.raises(InputError, match=f"cannot listen on 127.0.0.1:{server.server_port}.*--port"):
-        ExplorerServer([Parrot()], "", server.server_port)
+        ExplorerServer([], "", server.server_port)
     with pytest.raises(InputError, match="--port"):
-        ExplorerServer([Parrot()], "", 99_999)
+        ExplorerServer([], "", 99_999)
 
 
 @pytest.fixture
@@ -221,11 +222,11 @@ def heeding_interrupts():
 
 
 def test_ctrl_c_ends_it_without_a_trace(caplog, heeding_interrupts):
-    served = ExplorerServer(Parrot(), "", 0)
+    served = ExplorerServer([], "", 0)
     timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     with caplog.at_level(logging.INFO):
         served.run()
     assert "the server has ended" in caplog.text
     # The port is free again.
-    ExplorerServer(Parrot(), "", served.server_port).server_close()
+    ExplorerServer([], "", served.server_port).server_close()

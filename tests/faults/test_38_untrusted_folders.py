@@ -211,7 +211,7 @@ def _explore_typed(data: Path, path: Path, output: Path) -> object:
 
 def _explore_served(data: Path, path: Path, _: Path) -> object:
     model = hub.from_pretrained(path.parent, path.name, data)
-    with ExplorerServer([Comparison([System(model)])], "", 0) as server:
+    with ExplorerServer([lambda: Comparison([System(model)])], "", 0) as server:
         return server.explain("a cat")
 
 

@@ -12,22 +12,22 @@ Models are those of any task and architecture; the page has the views that each 
 from __future__ import annotations
 
 import argparse
+import functools
 import gzip
 import json
 import logging
 import sys
 from collections.abc import Sequence
-from functools import cached_property
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any
 
 import tree_fairseq
 from tree_fairseq import hub
 from tree_fairseq.commands.checkpoints import load_models, parse_flags
-from tree_fairseq.errors import DataFolderError, InputError
+from tree_fairseq.errors import InputError
 from tree_fairseq.explorer.comparison import Comparison
-from tree_fairseq.explorer.document import SentenceRecord
 from tree_fairseq.explorer.page import page_html, write_page
+from tree_fairseq.explorer.questions import QuestionsToSql
 from tree_fairseq.explorer.server import ExplorerServer
 from tree_fairseq.explorer.systems import System
 from tree_fairseq.support.files import write_json
@@ -39,6 +39,12 @@ logger = logging.getLogger(__name__)
 _OUTPUT = Path("explore.html")
 _SENTENCES, _SENTENCES_SERVED = 200, 20
 _PORT = 8017
+DEMO_SYSTEMS = {
+    "with_positions": "tree positions",
+    "without_positions": "transformer, same search",
+    "as_text": "transformer, subwords",
+}
+"""The bundled systems that write SQL: the folder of each, and its name on the page."""
 
 
 def explore(args: argparse.Namespace, overrides: dict[str, Any]) -> None:
@@ -58,7 +64,7 @@ def explore(args: argparse.Namespace, overrides: dict[str, Any]) -> None:
         document = comparison.document_of_split(args.gen_subset, count)
     else:
         document = comparison.document()
-    _show(args, document.to_dict(live=args.serve), [comparison])
+    _show(args, document.to_dict(live=args.serve), [lambda: comparison])
 
 
 def _show(args: argparse.Namespace, document: dict[str, Any], tabs: Sequence[Any]) -> None:
@@ -102,35 +108,16 @@ def _add_flags(parser: argparse.ArgumentParser) -> list[str]:
     return [action.dest for action in own]
 
 
-def demo_arguments(folder: Path) -> list[str]:
-    """Returns the arguments that ``--demo`` stands for.
-
-    The folder is one that ``tree-fairseq release`` wrote, with ``sentences.txt`` beside the model. Raises
-    DataFolderError if there is no model.
-    """
-    model, sentences = folder / "model.safetensors", folder / "sentences.txt"
-    if not model.is_file() or not sentences.is_file():
-        raise DataFolderError(
-            f"there is no demo model in {folder}. Explore a model of yours (tree-fairseq explore data-bin --path "
-            f"checkpoint.pt), or make one: tree-fairseq release data-bin --path checkpoint.pt --output {folder}, and "
-            f"sentences for it, one a line, in {sentences}"
-        )
-    return [str(folder), "--path", str(model), "--input", str(sentences)]
-
-
-class _Later:
-    """A comparison whose models are loaded when the first sentence is typed; the page itself needs none of them."""
-
-    def __init__(self, load: Callable[[], Comparison]):
-        self._load = load
-
-    @cached_property
-    def _comparison(self) -> Comparison:
-        return self._load()
-
-    def explain_line(self, line: str, number: int) -> SentenceRecord:
-        """Explains a typed line."""
-        return self._comparison.explain_line(line, number)
+def demo_questions(folder: Path = hub.DEMO / "archipelago") -> QuestionsToSql:
+    """Loads the bundled models that write SQL, and their database; raises InputError without the extra ``code``."""
+    database = folder / "archipelago.sqlite"
+    searched = {"grammar": "language", "schema": str(database)}
+    options = {"with_positions": searched, "without_positions": searched, "as_text": {}}
+    systems = [
+        System(hub.from_pretrained(folder / name, **options[name]), title, beam=5, max_len_a=0, max_len_b=150)
+        for name, title in DEMO_SYSTEMS.items()
+    ]
+    return QuestionsToSql(systems, database)
 
 
 def demo_translations() -> Comparison:
@@ -139,10 +126,7 @@ def demo_translations() -> Comparison:
 
 
 def demo_document(folder: Path, live: bool = False, most: int | None = None) -> dict[str, Any]:
-    """Reads what the bundled models do with their sentences: records that were made beforehand, so none is loaded.
-
-    ``most`` are the sentences of each tab of the page.
-    """
+    """Reads what the bundled models do with the first sentences of each tab: records, so that no model is loaded."""
     first, *more = json.loads(gzip.decompress((folder / "records.json.gz").read_bytes()))
     for tab in (first, *more):
         tab.update(live=live, package=f"tree-fairseq {tree_fairseq.__version__}", sentences=tab["sentences"][:most])
@@ -154,21 +138,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command."""
     tree_fairseq.register()
     arguments = sys.argv[1:] if arguments is None else list(map(str, arguments))
-    early = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    early.add_argument("--path")
-    early.add_argument("--demo", action="store_true")
-    known = early.parse_known_args(arguments)[0]
-    if known.demo:
-        if known.path is not None:
-            raise InputError("--demo is the model that comes with the package; leave out --path, or --demo")
+    if "--demo" in arguments:
         own = argparse.ArgumentParser(allow_abbrev=False)
         _add_flags(own)
         args, others = own.parse_known_args(arguments)
-        if not others and args.baseline is None:
-            _check_files(args)
-            tabs = [_Later(demo_translations)]
-            return _show(args, demo_document(hub.DEMO, args.serve, args.sentences), tabs)
-        arguments += demo_arguments(hub.DEMO)  # other flags, such as --beam or --input, are of its translations
+        if others or args.baseline:
+            hint = f"For other flags: tree-fairseq explore {hub.DEMO} --path {hub.DEMO}/model.safetensors --input FILE"
+            raise InputError(
+                f"{(others or ['--baseline'])[0]} does not work with --demo, which shows records", hint=hint
+            )
+        if args.port != _PORT and not args.serve:
+            raise InputError("--port goes with --serve")
+        _check_files(args)
+        tabs = [functools.cache(demo_questions), functools.cache(demo_translations)]
+        return _show(args, demo_document(hub.DEMO, args.serve, args.sentences), tabs)
     args, overrides = parse_flags(_add_flags, arguments)
     _check(args)
     explore(args, overrides)

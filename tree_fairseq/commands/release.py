@@ -16,12 +16,13 @@ import logging
 import os
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
 import torch
+from fairseq.data.data_utils import infer_language_pair
 from torch import Tensor
 
 from tree_fairseq.errors import DataFolderError, InputError
@@ -79,6 +80,10 @@ def release(
     if model.exists():
         raise InputError(f"{model} exists already", hint="Give another --output, or remove it first.")
     state = load_weights_only(checkpoint)
+    task = state["cfg"]["task"]
+    if isinstance(task, MutableMapping) and task.get("source_lang", "") is None:
+        # fairseq infers the languages from the names of the splits, which are left out.
+        task["source_lang"], task["target_lang"] = infer_language_pair(os.fspath(data_bin))
     output.mkdir(parents=True, exist_ok=True)
     for path in [*kept, *([card] if card else [])]:
         with atomic_file(output / ("README.md" if path == card else path.name), "wb") as copy:

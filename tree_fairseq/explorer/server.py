@@ -40,8 +40,8 @@ _READ_ONCE = ("Host", "Origin", "Content-Length", "Content-Type")  # with two of
 class ExplorerServer(ThreadingHTTPServer):
     """Serves a page, and explains one sentence at a time, in the order of the requests.
 
-    Each tab of the page has a comparison. ``first`` is the id of the first sentence that is typed. Raises InputError if
-    the port is taken; port 0 is any free one.
+    Each tab of the page has a function that returns its comparison. ``first`` is the id of the first sentence that is
+    typed. Raises InputError if the port is taken; port 0 is any free one.
     """
 
     daemon_threads = True
@@ -49,7 +49,7 @@ class ExplorerServer(ThreadingHTTPServer):
     # A second server on the same port would take half of the requests.
     allow_reuse_address = False
 
-    def __init__(self, tabs: Sequence[Comparison], page: str, port: int, first: int = 0):
+    def __init__(self, tabs: Sequence[Callable[[], Comparison]], page: str, port: int, first: int = 0):
         self.tabs, self.page = tabs, page.encode()
         self._numbers, self._places = itertools.count(first), threading.BoundedSemaphore(MOST_WAITING)
         # One thread: torch keeps memory for each thread that computes.
@@ -74,7 +74,7 @@ class ExplorerServer(ThreadingHTTPServer):
         def explained() -> SentenceRecord:
             if has_left():
                 raise ConnectionAbortedError("nobody waits for this sentence")
-            return self.tabs[tab].explain_line(text, next(self._numbers))
+            return self.tabs[tab]().explain_line(text, next(self._numbers))
 
         if not self._places.acquire(blocking=False):
             problem = f"{MOST_WAITING} sentences are waiting already; ask again when they are explained"

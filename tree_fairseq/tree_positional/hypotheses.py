@@ -280,6 +280,7 @@ class TreeHypotheses:
         self._prefix = None if prefix is None else prefix.repeat_interleave(beam, dim=0)  # [R, P]
         self._needed = legal.smallest[ROOT].repeat(rows)  # the least number of symbols below all open nodes together
         self._order = torch.arange(rows, device=limits.device)
+        self.refused: list[tuple[int, int]] = []  # rows and ids, until an observer has read them
         self.is_dead = torch.zeros(rows, dtype=torch.bool, device=limits.device)
         self.sizes = torch.zeros(rows, dtype=torch.int64, device=limits.device)
         self._examine_next()
@@ -312,6 +313,7 @@ class TreeHypotheses:
 
     def refuse(self, rows: Tensor, tokens: Tensor) -> None:
         """Makes ids illegal in their rows."""
+        self.refused += zip(rows.tolist(), tokens.tolist())
         self._illegal[rows, tokens] = True
 
     def skip(self, sentences: Tensor) -> None:

@@ -182,6 +182,8 @@ class StructuralGenerator(SequenceGenerator):
         self.legal = self.legal.to(device)
         prefix = None if prefix_tokens is None else self._checked_prefix(prefix_tokens.to(device), limits)
         self.max_len_b = max(lengths)
+        if self.model.observer is not None:
+            self.model.observer.forget()
         self.model.trees = TreeHypotheses(
             self.symbols, self.legal, limits, self.beam_size, prefix, self.pad, self._waiting
         )

@@ -15,6 +15,8 @@ from torch import Tensor, nn
 from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary
 from tree_fairseq.drawing.views import Explained, Views, register_views, tree_record
 from tree_fairseq.errors import StructuralSearchError
+from tree_fairseq.source_code.language import Language
+from tree_fairseq.source_code.spelling import SpelledNotation
 from tree_fairseq.tree_positional.hypotheses import TreeHypotheses
 from tree_fairseq.tree_positional.search import StructuralGenerator
 from tree_fairseq.trees.symbols import NULL, parents_and_branches
@@ -22,6 +24,9 @@ from tree_fairseq.trees.tree import Forest, Tree
 
 OPEN_LABEL = "?"
 """The label of open nodes in partial trees."""
+
+REFUSED = "no program begins like this"
+"""Why a symbol is illegal that the grammar has, but the parser or the schema refuses."""
 
 _DIGITS = 4  # of scores and probabilities
 
@@ -121,6 +126,7 @@ class SearchSteps:
         """
         if len(trees.is_growing) != 1:
             raise StructuralSearchError("the steps of a search are kept for one sentence at a time")
+        self.note_refused(trees)
         rows = range(len(tokens)) if self.steps else [0]
         ids, complete, dead = tokens[:, 1:].tolist(), trees.is_complete.tolist(), trees.is_dead.tolist()
         found: list[Hypothesis] = []
@@ -136,6 +142,15 @@ class SearchSteps:
                 found[-1].candidates = self._candidates(row, unmasked[row], trees)
         self.steps.append(found)
         self._rows, self._masked, self._unmasked = places, masked, unmasked
+
+    def note_refused(self, trees: TreeHypotheses) -> None:
+        """Says of candidates of the last step that they were refused when the search was about to take them."""
+        for row, symbol in trees.refused:
+            place = self._rows.get(row)
+            for candidate in self.steps[-1][place].candidates if place is not None else ():
+                if candidate.symbol == symbol:
+                    candidate.why = REFUSED
+        trees.refused.clear()
 
     def _choose(self, row: int, ids: list[int]) -> tuple[int, float]:
         """Marks the candidate that led to a row; returns the place of its hypothesis, and the score that it has now."""
@@ -187,9 +202,11 @@ class StructuralViews(Views):
         return [dictionary[index] for index in ids]
 
     def views(self, explained: Explained) -> dict[str, Any]:
+        self.observer.note_refused(self.generator.model.trees)
         steps = [{"hypotheses": [self._record(hypothesis) for hypothesis in step]} for step in self.observer.steps]
         result = tree_record((self.task.target_dictionary.tree(explained.ids),))
-        return {"beam": {"beam": self.generator.beam_size, "steps": steps, "result": result}}
+        is_program = isinstance(self.task.target_dictionary.notation, (Language, SpelledNotation))
+        return {"beam": {"beam": self.generator.beam_size, "steps": steps, "result": result, "is_program": is_program}}
 
     def _record(self, hypothesis: Hypothesis) -> dict[str, Any]:
         dictionary = self.task.target_dictionary

@@ -134,7 +134,7 @@ function showTab(tabs, number, turnTo) {
   }
 
   function typing() {
-    const input = html("textarea", { rows: 2, "aria-label": "A sentence to explain", placeholder: "Type a sentence", onkeydown: enter });
+    const input = html("textarea", { rows: 2, "aria-label": "A sentence to explain", placeholder: book.words?.length && entries.length ? `Such as: ${entries[0].source}` : "Type a sentence", onkeydown: enter });
     const words = book.words?.length
       ? html("details", { class: "as-text" }, html("summary", {}, "The models speak a toy language: its words"), html("p", { class: "quiet small words" }, book.words.join(" ")))
       : null;

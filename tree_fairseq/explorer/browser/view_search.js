@@ -1,6 +1,33 @@
 // The views of decoding, step by step: the structural beam and insertion-based decoding.
 
-function drawBeam({ data, settings }) {
+/**
+ * The label of a production of a program as pictures show it: types, fields and the text of a leaf, as in "Column name" and
+ * "Where EQ expression"; source_code/productions.py has the form of labels.
+ */
+function shortProduction(label) {
+  const quote = label.indexOf('"');
+  const types = (quote < 0 ? label : label.slice(0, quote)).split(" ");
+  if (quote >= 0) return `${types[0]} ${label.slice(quote + 1) || "…"}`.trim();
+  const words = types.map((word) => word.replace(/^['+]|\[\]$|_$/g, ""));
+  return words.filter((word) => word && word !== "this" && word !== "|").join(" ");
+}
+
+/** A symbol is an escaped label and its number of children, such as Where\sthis^1. */
+function shortSymbol(symbol) {
+  const unescaped = (whole, code, letter) => (code ? String.fromCharCode(parseInt(code, 16)) : { s: " ", e: "" }[letter] ?? letter);
+  return shortProduction(symbol.replace(/\^\d+$/, "").replace(/\\u([0-9a-f]{4})|\\(.)/g, unescaped));
+}
+
+function withShortLabels(data) {
+  if (!data.is_program) return data;
+  const tree = (record) => record && { ...record, labels: record.labels.map(shortProduction) };
+  const candidates = (found) => found.map((each) => ({ ...each, symbol: shortSymbol(each.symbol) }));
+  const hypotheses = (found) => found.map((each) => ({ ...each, tree: tree(each.tree), candidates: candidates(each.candidates) }));
+  return { ...data, result: tree(data.result), steps: data.steps.map((step) => ({ hypotheses: hypotheses(step.hypotheses) })) };
+}
+
+function drawBeam({ data: full, settings }) {
+  const data = withShortLabels(full);
   const { steps } = data;
   settings.step = Math.min(settings.step, steps.length - 1);
   settings.hypothesis ??= 0;
@@ -28,9 +55,18 @@ function drawBeam({ data, settings }) {
     const list = choice("Hypothesis", options, settings.hypothesis, (index) => {
       settings.hypothesis = index;
       chosen.replaceChildren(...hypothesisView(hypotheses[index]));
+      showNext();
     }, { class: "choice rows" });
-    const chosen = html("div", { class: "split even" }, ...hypothesisView(hypotheses[settings.hypothesis]));
-    return place.replaceChildren(html("p", { class: "label" }, `Hypotheses, the best of ${data.beam} first`), list, chosen);
+    const chosen = html("div", { class: `split even${data.is_program ? " wider" : ""}` }, ...hypothesisView(hypotheses[settings.hypothesis]));
+    place.replaceChildren(html("p", { class: "label" }, `Hypotheses, the best of ${data.beam} first`), list, chosen);
+    return showNext();
+  }
+
+  /** Scrolls a wide tree to the node that is filled next. */
+  function showNext() {
+    const next = place.querySelector(".picture .next");
+    const box = next?.closest(".picture");
+    if (box) box.scrollLeft += next.getBoundingClientRect().left - box.getBoundingClientRect().left - box.clientWidth / 2;
   }
 
   function hypothesisRow(hypothesis, index) {

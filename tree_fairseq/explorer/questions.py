@@ -1,0 +1,77 @@
+"""Questions to SQL: what several systems answer, and the rows that their queries return from a database.
+
+The queries come from models and are not trusted: they run in the child process of
+:mod:`tree_fairseq.scoring.query_sandbox`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tree_fairseq.errors import InputError
+from tree_fairseq.explorer.comparison import Comparison
+from tree_fairseq.explorer.document import SentenceRecord
+from tree_fairseq.explorer.systems import System
+from tree_fairseq.scoring.execution import Database
+from tree_fairseq.trees.notations import notation_named
+
+NOTATION = "sql:sqlite"
+_ROWS = 8  # that the page shows
+_TOKENS = re.compile(r"[^\W\d_]+|\d")
+
+
+def words_of_question(text: str) -> list[str]:
+    """Returns a question as models read it: words in lower case and single digits, without marks."""
+    return _TOKENS.findall(text.lower())
+
+
+class QuestionsToSql(Comparison):
+    """Explains questions with systems that write SQL, and runs their queries.
+
+    Args:
+        systems: the models; all read the words of the first
+        database: a file of SQLite
+    """
+
+    def __init__(self, systems: Sequence[System], database: Path, title: str = "Question to SQL"):
+        super().__init__(systems, title)
+        self._database, self._language = Database(database, shown=_ROWS), notation_named(NOTATION)
+
+    def explain_line(self, line: str, number: int = 0) -> SentenceRecord:
+        """Explains a typed question; raises InputError for words that the models do not know."""
+        words, dictionary = words_of_question(line), self.systems[0].task.source_dictionary
+        unknown = [word for word in words if word not in dictionary]
+        if unknown:
+            raise InputError(
+                f"the models do not know {', '.join(unknown)}", hint="The list has the words that they know."
+            )
+        record = super().explain_line(" ".join(words), number)
+        record.source = line.strip()
+        for output in record.systems:
+            if output.error is None:
+                output.views["query"] = self._answer(output.hypothesis)
+        return record
+
+    def _answer(self, query: str) -> dict[str, Any]:
+        """Returns whether a query parses, what is wrong with it, and its first rows as texts."""
+        try:
+            self._language.read(query)
+        except InputError as error:
+            return {
+                "parses": False,
+                "problem": error.message.removeprefix("not SQL: "),
+                "columns": [],
+                "rows": [],
+                "count": 0,
+            }
+        found = self._database.answer(query)
+        return {
+            "parses": True,
+            "problem": found.error,
+            "columns": list(found.columns),
+            "rows": [list(row) for row in found.shown],
+            "count": found.rows,
+        }
