@@ -50,7 +50,7 @@ from tree_fairseq.support.progress import progress_bar
 from tree_fairseq.trees.spans import SpanBlock, read_span_block
 from tree_fairseq.trees.subwords import SUBWORD_SUFFIX
 from tree_fairseq.trees.text import Chunk, FaultyLines, TextInput, chunk_bytes, chunk_lines, outcome_or_error
-from tree_fairseq.trees.treebanks import MAY_HAVE_NOTES, bare_label, left_out_message, strange_labels
+from tree_fairseq.trees.treebanks import NOTES_IN_TEXT, bare_label, left_out_message, strange_labels
 
 logger = logging.getLogger(__name__)
 
@@ -129,13 +129,13 @@ def encode_chunk(path: Path, options: ParserOptions, chunk: Chunk) -> EncodedChu
     if options.name == "brackets" and stays_as_it_is:
         text = chunk_bytes(path, chunk)
         block = read_span_block(text)
-        lines = text.split(b"\n")
-        has_notes = [not options.keep_empty and MAY_HAVE_NOTES.search(line) is not None for line in lines[:-1]]
-        if block.is_plain.all() and not any(has_notes):
+        may_change = not options.keep_empty and any(part in text for part in NOTES_IN_TEXT)
+        if block.is_plain.all() and not may_change:
             return _encode_block(block, {})
         # The line parser judges the other lines, and writes them plainly.
-        faults, parsed = FaultyLines(), dict[int, ParsedLine]()
-        for index in np.flatnonzero(~block.is_plain | np.array(has_notes, bool)).tolist():
+        lines, faults, parsed = text.split(b"\n"), FaultyLines(), dict[int, ParsedLine]()
+        may_have_notes = [may_change and any(part in line for part in NOTES_IN_TEXT) for line in lines[:-1]]
+        for index in np.flatnonzero(~block.is_plain | may_have_notes).tolist():
             with faults:
                 number = chunk.first_line + index
                 [parsed[number]] = _line_parser(options).parse_lines([lines[index].decode("utf-8")], number, path)

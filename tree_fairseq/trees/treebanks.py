@@ -94,8 +94,8 @@ def _note(node: Tree) -> str:
     return ""
 
 
-# What `Conventions.apply` may leave out, as it is written; other lines need not be looked at.
-MAY_HAVE_NOTES = re.compile(rb"\((?:-NONE-|-DFL-|CODE|META|ID|REF|COMMENT)|[ \t]0[ \t]*\)|[ \t]\\?\*")
+# What `Conventions.apply` may leave out, as plain lines of brackets have it.
+NOTES_IN_TEXT = b"(-NONE- ,(-DFL- ,(CODE ,(META,(ID ,(REF ,(COMMENT , 0), *, \\*".split(b",")
 
 
 def penn_trees(text: str, skipped: Counter[str]) -> Iterator[tuple[int, str]]:
