@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -9,7 +10,7 @@ from tqdm import tqdm
 
 from tree_fairseq.drawing.views import tree_record
 from tree_fairseq.errors import InputError
-from tree_fairseq.explorer.document import Document, SentenceRecord, SystemRecord
+from tree_fairseq.explorer.document import Document, SentenceRecord
 from tree_fairseq.explorer.sentence_scores import MATCH, TEXT_MATCH
 from tree_fairseq.explorer.sentences import Sentence
 from tree_fairseq.explorer.systems import System
@@ -60,7 +61,9 @@ class Comparison:
         records = list(sentences)
         has_references = not records or any(sentence.reference is not None for sentence in records)
         systems = [system.record for system in self.systems]
-        return Document(self.title, systems if has_references else list(map(_without_metric, systems)), records)
+        if not has_references:
+            systems = [dataclasses.replace(system, metric=None) for system in systems]
+        return Document(self.title, systems, records)
 
     def _document(self, records: Iterator[SentenceRecord], count: int) -> Document:
         bar = tqdm(records, "explain", count, unit=" sentences", mininterval=2, disable=not self.progress)
@@ -89,7 +92,3 @@ class Comparison:
             parse=tree_record(best.forest) if best.forest else None,
             systems=[system.explain(sentence) for system, sentence in zip(self.systems, read)],
         )
-
-
-def _without_metric(system: SystemRecord) -> SystemRecord:
-    return SystemRecord(**{**vars(system), "metric": None})

@@ -84,18 +84,16 @@ def _fit(sentences: list[dict], room: int) -> list[str]:
 def _without_largest_view(sentence: dict) -> dict | None:
     """Copies a sentence without its largest view; returns None if it has no view."""
     systems = [dict(system) for system in sentence["systems"]]
-    sizes = [(len(_json(view)), number, name) for number, system in enumerate(systems) for name, view in _views(system)]
-    if not sizes:
+    views = [
+        (len(_json(view)), number, name) for number, each in enumerate(systems) for name, view in each["views"].items()
+    ]
+    if not views:
         return None
-    _, number, name = max(sizes)
+    _, number, name = max(views)
     system = systems[number]
     system["views"] = {key: view for key, view in system["views"].items() if key != name}
     system["omitted"] = [*system.get("omitted", ()), name]
     return {**sentence, "systems": systems}
-
-
-def _views(system: dict) -> list[tuple[str, Any]]:
-    return list((system.get("views") or {}).items())
 
 
 def _entry(sentence: dict) -> str:
@@ -134,18 +132,11 @@ def _move_matrices(value: Any, matrices: bytearray) -> Any:
 
 def _fill(head: dict, entries: list[str]) -> str:
     """Fills the page with a document whose sentences are JSON texts already."""
-    style, script = _style(), _script()
+    style, script = _file("page.css"), _script()
     connect = "'self'" if head.get("live") else "'none'"
-    policy = "; ".join(
-        [
-            "default-src 'none'",
-            f"script-src '{_digest(script)}'",
-            f"style-src '{_digest(style)}'",
-            "img-src data:",
-            f"connect-src {connect}",
-            "base-uri 'none'",
-            "form-action 'none'",
-        ]
+    policy = (
+        f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; img-src data:; "
+        f"connect-src {connect}; base-uri 'none'; form-action 'none'"
     )
     opening = _json(head)[:-1]
     data = f'{opening},"sentences":[{",".join(entries)}]}}'
@@ -164,10 +155,6 @@ def _json(value: Any) -> str:
 def _digest(text: str) -> str:
     """Names a script or style sheet as a Content Security Policy does."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
-
-
-def _style() -> str:
-    return _file("page.css")
 
 
 @cache
