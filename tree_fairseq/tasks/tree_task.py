@@ -219,7 +219,8 @@ class TreeTask(FairseqTask):
         Raises:
             DictionaryMismatchError: labels differ, or the way in which trees are read
         """
-        for name, ours in self.checkpoint_facts().items():
+        # How trees are read, which comes last, explains more than the words that it leads to.
+        for name, ours in reversed(self.checkpoint_facts().items()):
             if name in checkpoint:
                 require_same_facts(name, checkpoint[name], ours, self.cfg.data)
         theirs, here = checkpoint.get("parses"), self.parses()
