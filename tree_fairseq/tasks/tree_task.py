@@ -63,14 +63,15 @@ class AlignedTreeEnsemble(TreeEnsemble, EnsembleModelWithAlignment):
     """An ensemble that drops unread trees, for a generator with ``--print-alignment``."""
 
 
-def require_same_facts(name: str, theirs: Any, ours: Any, data: str) -> None:
-    """Makes sure that a checkpoint's data and ours agree in an entry of :meth:`TreeTask.checkpoint_facts`."""
-    if not isinstance(ours, dict):
-        theirs, ours = {name: theirs}, {name: ours}
+def require_same_facts(theirs: dict[str, Any], ours: dict[str, Any], data: str) -> None:
+    """Makes sure that a checkpoint's data and ours agree in all :meth:`TreeTask.checkpoint_facts` that it has."""
     differing = []
-    for what, their_value, our_value in _differences(theirs, ours):
-        counted = isinstance(their_value, list) and isinstance(our_value, list) and len(their_value) != len(our_value)
-        differing.append(f"{what} ({len(their_value)}, not {len(our_value)})" if counted else what)
+    for name in filter(theirs.__contains__, ours):
+        facts = [each[name] if isinstance(ours[name], dict) else {name: each[name]} for each in (theirs, ours)]
+        for what, their_value, our_value in _differences(*facts):
+            are_lists = isinstance(their_value, list) and isinstance(our_value, list)
+            counted = are_lists and len(their_value) != len(our_value)
+            differing.append(f"{what} ({len(their_value)}, not {len(our_value)})" if counted else what)
     if differing:
         raise DictionaryMismatchError(
             f"a checkpoint was trained with other {', '.join(differing)} than those of {data}; use the folder that it "
@@ -219,10 +220,7 @@ class TreeTask(FairseqTask):
         Raises:
             DictionaryMismatchError: labels differ, or the way in which trees are read
         """
-        # How trees are read, which comes last, explains more than the words that it leads to.
-        for name, ours in reversed(self.checkpoint_facts().items()):
-            if name in checkpoint:
-                require_same_facts(name, checkpoint[name], ours, self.cfg.data)
+        require_same_facts(checkpoint, self.checkpoint_facts(), self.cfg.data)
         theirs, here = checkpoint.get("parses"), self.parses()
         if theirs is not None and theirs != here:
             message = "the checkpoint was trained on other parses than those of %s: %s, and here %s"
