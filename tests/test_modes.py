@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import re
+import shlex
+import subprocess
+import sys
 from argparse import Namespace
 
 import pytest
 
 from tests.data_bin.corpora import prefixes, write_lines
+from tests.docs.pages import ROOT
 from tests.end_to_end.commands import run
+from tests.end_to_end.fixtures import TASK
 from tree_fairseq import hub
 from tree_fairseq.__main__ import main as command_line
 from tree_fairseq.commands import parse
@@ -158,3 +163,37 @@ def test_new_text_of_a_folder_of_ready_made_trees_is_said_to_be_trees(trained):
         OutsideTreeError, match="came ready-made, so new lines are trees.*tree-fairseq parse.*--tree-parser"
     ):
         model.translate(["the cat sleeps ."])
+
+
+def test_a_tokeniser_takes_the_languages_of_the_folder_and_subwords_name_their_file(trained):
+    flags = (trained.data, *TASK, "--path", trained.best, "--beam", 1, "--cpu", "--gen-subset", "valid")
+    assert "\nD-0\t" in run("generate", *flags, "--tokenizer", "moses")
+    with pytest.raises(InputError, match="--bpe subword_nmt does not say .* give --bpe-codes FILE"):
+        run("generate", *flags, "--bpe", "subword_nmt")
+
+
+WITHOUT_EXTRAS = """
+import sys
+missing = "stanza sacremoses subword_nmt sentencepiece transformers matplotlib nltk rouge_score sqlglot tree_sitter"
+sys.modules.update(dict.fromkeys(missing.split()))
+from tree_fairseq.__main__ import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize(
+    "command, status, said",
+    [
+        ("parse --text 'a b' --tree-parser right-branching", 0, "(X (X a) (X b))"),
+        ("check DATA", 0, "all is well"),
+        ("score --hypotheses DATA/dict.en.txt --references DATA/dict.en.txt", 0, "bleu"),
+        ("explore --demo --output /dev/null", 0, "open it in a browser"),
+        ("translate DATA --path PATH --cpu --beam 1 --gen-subset valid --tokenizer moses", 1, "tree-fairseq[subwords]"),
+        ("parse --text 'a b'", 1, "tree-fairseq[stanza]"),
+    ],
+)
+def test_first_steps_need_no_extra_and_other_steps_name_theirs(command, status, said, trained, tmp_path):
+    command = command.replace("DATA", str(trained.data)).replace("PATH", str(trained.best))
+    line = [sys.executable, "-c", WITHOUT_EXTRAS, *shlex.split(command)]
+    done = subprocess.run(line, capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == status and said in done.stdout + done.stderr and "Traceback" not in done.stderr

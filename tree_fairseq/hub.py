@@ -75,9 +75,10 @@ class TreeHubInterface(hub_utils.GeneratorHubInterface):
     """
 
     def __init__(self, cfg, task, models):
+        # The task knows the tokeniser and the subwords of its folder, and names libraries that are missing.
+        tokenizer, bpe = task.build_tokenizer(cfg.tokenizer), task.build_bpe(cfg.bpe)
         super().__init__(cfg, task, models)
-        # The task knows the tokeniser and the subwords of its folder.
-        self.tokenizer, self.bpe = task.build_tokenizer(cfg.tokenizer), task.build_bpe(cfg.bpe)
+        self.tokenizer, self.bpe = tokenizer, bpe
 
     @_of_one_or_many
     def sample(self, sentences: list[str], beam: int = 1, verbose: bool = False, **kwargs) -> list[str]:

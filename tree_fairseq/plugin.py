@@ -32,8 +32,10 @@ import tree_fairseq.tree_positional.task
 import tree_fairseq.tree_transformer.model
 import tree_fairseq.treeformer.model
 from tree_fairseq import repairs
+from tree_fairseq.repairs.fairseq_versions import require_assertions
 
 repairs.apply()
+require_assertions()
 
 
 def be_one_package(name: str, path: str) -> None:

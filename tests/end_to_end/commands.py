@@ -37,7 +37,7 @@ def run(command: str, *arguments: object, stdin: str | bytes | None = None) -> s
     argv = [f"fairseq-{command}", *map(str, arguments), "--user-dir", str(PLUGIN)]
     if command in ("train", "validate", "generate", "translate") and "--num-workers" not in argv:
         argv += ["--num-workers", "0"]
-    typed = io.TextIOWrapper(io.BytesIO(stdin), "utf-8") if isinstance(stdin, bytes) else io.StringIO(stdin or "")
+    typed = io.TextIOWrapper(io.BytesIO(stdin if isinstance(stdin, bytes) else (stdin or "").encode()), "utf-8")
     with _captured() as output, _replaced(sys, "argv", argv), _replaced(sys, "stdin", typed):
         main()
     return output.getvalue()

@@ -24,18 +24,18 @@ OTHERS = {"fairseq", "fairseq_cli", "torch", "hydra", "omegaconf", "builtins", "
 ALLOWED = {"argv", "modules", "path"}
 # Prints the functions that are others after the plugin is imported.
 PROGRAM = """
-import importlib, inspect, json, pkgutil, sys
+import argparse, importlib, inspect, json, pkgutil, sys
 import fairseq, torch, fairseq_cli.generate, fairseq_cli.interactive, fairseq_cli.preprocess, fairseq_cli.train
 import fairseq_cli.validate, torch.utils.data.dataloader
 
 def functions():
     found = {"sys.excepthook": sys.excepthook}
-    names = ("fairseq", "fairseq_cli", "torch.utils.data", "torch.serialization", "torch.nn.parallel", "builtins")
+    names = ("fairseq", "torch.utils.data", "torch.serialization", "torch.nn.parallel", "builtins", "argparse")
     for name, module in [*sys.modules.items()]:
         if name == "torch" or name.startswith(names):
             for attribute, value in [*vars(module).items()]:
                 found[f"{name}.{attribute}"] = value
-                if inspect.isclass(value) and value.__module__ == name and name.startswith("fairseq"):
+                if inspect.isclass(value) and value.__module__ == name and name.startswith(("fairseq", "argparse")):
                     found.update({f"{name}.{attribute}.{part}": member for part, member in vars(value).items()})
     kinds = (property, classmethod)
     return {name: value for name, value in found.items() if callable(value) or isinstance(value, kinds)}

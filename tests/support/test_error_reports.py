@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import argparse
 import logging
+import subprocess
 import sys
+from argparse import Namespace
+from pathlib import Path
 
 import pytest
 from fairseq import checkpoint_utils, utils
+from fairseq.data.encoders.moses_tokenizer import MosesTokenizerConfig
 from fairseq.distributed import fully_sharded_data_parallel
+from hydra.errors import ConfigCompositionException
+from omegaconf import OmegaConf
 from torch._utils import ExceptionWrapper
 from torch.multiprocessing.spawn import ProcessRaisedException
 
@@ -114,3 +121,61 @@ def test_commands_of_fairseq_end_with_the_message_alone(monkeypatch, capsys):
     monkeypatch.delenv(logs.TRACEBACK, raising=False)
     sys.excepthook(CheckpointError, CheckpointError("c.pt cannot be read"), None)
     assert capsys.readouterr().err == "c.pt cannot be read\n"
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_the_nearest_of_many_choices_are_named(monkeypatch, capsys, known):
+    monkeypatch.setattr(sys, "argv", ["/bin/fairseq-train" if known else "own_program.py"])
+    parser = argparse.ArgumentParser(prog="fairseq-train")
+    parser.add_argument("--arch", choices=["tree_transformer", *(f"arch_{number}" for number in range(30))])
+    with pytest.raises(SystemExit) as ended:
+        parser.parse_args(["--arch", "tree_transfromer"])
+    said = capsys.readouterr().err
+    assert ended.value.code == 2 and ("Did you mean tree_transformer?" in said) == known == ("arch_7" not in said)
+
+
+def test_errors_of_libraries_are_sentences_about_flags():
+    config = OmegaConf.structured(MosesTokenizerConfig)
+    missing = raised(lambda: setattr(config, "source_lang", None))
+    assert "\n" not in logs.message_of(missing)
+    error = ConfigCompositionException("Error merging override tokenizer.source_lang=null")
+    assert logs.message_of(error) == "--source-lang is missing: --tokenizer needs it"
+    for text in ("Torch not compiled with CUDA enabled", "'NoneType' object has no attribute 'xla_device'"):
+        assert "leave out --fp16, --bf16" in logs.message_of(AssertionError(text))
+    error = raised(utils.import_user_module, Namespace(user_dir="/no/such/plugin"))
+    assert logs.message_of(error).startswith("--user-dir /no/such/plugin does not exist")
+
+
+def test_a_reader_that_has_left_ends_a_command_of_fairseq_quietly(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["/bin/fairseq-generate"])
+    monkeypatch.setattr(logs, "drop_output", lambda: None)
+    with pytest.raises(SystemExit) as ended:
+        logs.short_report(None)(BrokenPipeError, BrokenPipeError(32, "Broken pipe"), None)
+    assert ended.value.code == 0
+
+
+PARSE = "parse --tree-parser right-branching"
+
+
+@pytest.mark.parametrize(
+    "command, said",
+    [
+        (f"{PARSE} --text 'a b' 2>&-", "(X (X a) (X b))\n"),
+        (f"{PARSE} --text 'a b' >&-", ""),
+        (f"{PARSE} <&- 2>&1", "there is no standard input to read. Give a file, or a pipe.\n"),
+        ("--help 2>&1 | head -n 1", "usage: tree-fairseq NAME [options], NAME one of\n"),
+        ("parse --help 2>&1 | head -n 1 | cut -c 1-25", "usage: tree-fairseq parse\n"),
+    ],
+)
+def test_commands_do_without_streams_and_readers(command, said):
+    line = f"{sys.executable} -u -m tree_fairseq {command}"
+    done = subprocess.run(line, shell=True, capture_output=True, text=True, cwd=Path(logs.__file__).parents[2])
+    assert done.stdout[-len(said) :] == said and not done.stderr
+
+
+@pytest.mark.parametrize("program, refused", [("fairseq-train", True), ("fairseq-generate", False)])
+def test_training_without_assertions_is_refused(program, refused):
+    code = f"import sys; sys.argv = ['/bin/{program}']; import fairseq, tree_fairseq"
+    line = [sys.executable, "-O", "-c", code]
+    done = subprocess.run(line, capture_output=True, text=True, cwd=Path(logs.__file__).parents[2])
+    assert ("train without -O" in done.stderr) == refused == bool(done.returncode)

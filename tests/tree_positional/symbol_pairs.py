@@ -17,7 +17,7 @@ from tree_fairseq.trees.symbols import SymbolEncoding
 from tree_fairseq.trees.tree import Tree
 
 ARCH = "tree_positional_transformer_tiny"
-MODALITIES = [(True, True), (False, True), (True, False), (False, False)]
+MODALITIES = [(True, True), (True, False), (False, True)]
 
 
 def task_side(symbols) -> modalities.Side:

@@ -41,6 +41,7 @@ from tree_fairseq.parsing.line_parser import ARGUMENTS, LineParser, require_read
 from tree_fairseq.parsing.parsers import add_parser_arguments, check_failures, options_from_arguments
 from tree_fairseq.parsing.pieces import with_kind_of
 from tree_fairseq.source_code.registry import registered_languages
+from tree_fairseq.support.files import standard_input
 from tree_fairseq.support.options import command, given_arguments, refuse_unread
 from tree_fairseq.support.processes import ProcessPool
 from tree_fairseq.trees.bracket import read_forest
@@ -207,7 +208,7 @@ def _write(args: argparse.Namespace, shards: Sequence[tuple[Path, ShardReport]],
 def _lines(args: argparse.Namespace) -> Iterator[str]:
     if args.text is not None:
         return iter(args.text)
-    return decode_lines(sys.stdin.buffer, "standard input") if args.input in (None, "-") else read_lines(args.input)
+    return decode_lines(standard_input(), "standard input") if args.input in (None, "-") else read_lines(args.input)
 
 
 def _place(args: argparse.Namespace) -> str:

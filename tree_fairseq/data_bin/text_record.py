@@ -17,10 +17,20 @@ from tree_fairseq.data_bin.manifest import Manifest, Section, register_section
 from tree_fairseq.errors import MissingTreesError
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.support.files import file_sha256
+from tree_fairseq.support.python_versions import import_library
 
 BPE, SENTENCEPIECE = "bpe", "sentencepiece"
 SUFFIXES = {BPE: "codes", SENTENCEPIECE: "model"}
 """The end of the name of a model's file, by its kind."""
+
+
+_LIBRARIES = {"moses": "sacremoses", "nltk": "nltk", "subword_nmt": "subword_nmt", "sentencepiece": "sentencepiece"}
+
+
+def require_encoder_library(option: str, name: Any) -> None:
+    """Raises MissingLibraryError if the library of fairseq's ``--tokenizer`` or ``--bpe`` is not installed."""
+    if name in _LIBRARIES:
+        import_library(_LIBRARIES[name], "nltk" if name == "nltk" else "subwords", f"--{option} {name}")
 
 
 @dataclass(frozen=True)
@@ -42,8 +52,11 @@ class SideText:
     tokenizer: Optional[dict[str, Any]] = None
 
     def build_tokenizer(self) -> Any:
-        """Returns fairseq's tokeniser, or None."""
-        return None if self.tokenizer is None else encoders.build_tokenizer(Namespace(**self.tokenizer))
+        """Returns fairseq's tokeniser, or None; raises MissingLibraryError without its library."""
+        if self.tokenizer is None:
+            return None
+        require_encoder_library("tokenizer", self.tokenizer["tokenizer"])
+        return encoders.build_tokenizer(Namespace(**self.tokenizer))
 
 
 @dataclass

@@ -15,6 +15,7 @@ from typing import Any, Callable, Optional, TypeVar
 import torch
 
 from tree_fairseq.errors import InputError, LeafMismatchError, LongSentenceError
+from tree_fairseq.support.files import standard_input
 from tree_fairseq.tasks.pair_dataset import InputLines
 from tree_fairseq.tasks.tree_task import TreeTask
 from tree_fairseq.tasks.unknown_tokens import count_typed
@@ -122,10 +123,8 @@ def _raw_lines(path: str) -> Iterator[bytes]:
     if path != "-":
         with open(path, "rb") as file:
             yield from file
-    elif hasattr(sys.stdin, "buffer"):
-        yield from iter(sys.stdin.buffer.readline, b"")
     else:
-        yield from (line.encode("utf-8", _UNDECODED) for line in sys.stdin)
+        yield from iter(standard_input().readline, b"")
 
 
 def with_any_bytes(buffered_read: Callable) -> Callable:

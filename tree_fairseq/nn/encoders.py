@@ -7,6 +7,7 @@ An encoder is registered by its own file, and every decoder of the package then 
 Models that leave the choice to the user have the flags of all encoders.
 """
 
+import contextlib
 from dataclasses import dataclass
 from typing import Any, Callable, Optional
 
@@ -16,9 +17,19 @@ from fairseq.models import FairseqEncoder
 from fairseq.models.transformer import TransformerEncoderBase
 from torch import nn
 
+from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.errors import MissingTreesError
 from tree_fairseq.nn.distance_bias import DistanceBiasConfig, DistanceBiasedEncoder, bias_tables, require_linear
-from tree_fairseq.nn.modalities import CONSTITUENCY, SEQUENCE, SOURCE_LENGTHS, SYMBOLS, TREE_INPUTS, Side, source_side
+from tree_fairseq.nn.modalities import (
+    CONSTITUENCY,
+    SEQUENCE,
+    SOURCE_LENGTHS,
+    SYMBOLS,
+    TREE_INPUTS,
+    Side,
+    has_modalities,
+    source_side,
+)
 from tree_fairseq.nn.pretrained import PretrainedEncoder
 from tree_fairseq.nn.shared_memory import STATES, MemoryType
 from tree_fairseq.support.options import option
@@ -28,6 +39,18 @@ _PREPROCESS = {
     "that reads trees",
     SYMBOLS: "symbol trees: preprocess with --source-modality tree, and use --task structural_translation",
 }
+
+
+def _lack_of_trees(task: Any) -> str:
+    """Says that a task reads no trees of the source, and which task does if the folder has some."""
+    data, lang = (getattr(getattr(task, "cfg", None), name, None) for name in ("data", "source_lang"))
+    with contextlib.suppress(MissingTreesError):
+        manifest = Manifest.load(data.split(":")[0]) if isinstance(data, str) else None
+        if manifest is not None and not has_modalities(task):
+            fitting = {"tree_translation": manifest.sides, "structural_translation": manifest.symbols}
+            if names := [name for name, sides in fitting.items() if lang in sides]:
+                return f"this task reads none, although {data} has them: use --task {names[0]}. In general"
+    return "the source of this task has none;"
 
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
@@ -68,7 +91,7 @@ class EncoderType:
         side = source_side(task)
         if SEQUENCE not in self.reads and side.modality not in self.reads:
             raise MissingTreesError(
-                f"the encoder {self.name!r} reads trees, and the source of this task has none; it needs "
+                f"the encoder {self.name!r} reads trees, and {_lack_of_trees(task)} it needs "
                 + " or ".join(_PREPROCESS[modality] for modality in self.reads)
             )
         if CONSTITUENCY not in self.reads:

@@ -12,6 +12,7 @@ import logging
 import re
 import sys
 from importlib.machinery import ModuleSpec
+from pathlib import Path
 from types import ModuleType
 from typing import Callable
 
@@ -22,6 +23,7 @@ from fairseq.modules.transformer_layer import TransformerEncoderLayerBase
 from torch import nn
 
 from tree_fairseq.errors import VersionError
+from tree_fairseq.support.logs import is_command
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +50,15 @@ def require_versions() -> None:
             "tree-fairseq was tested with fairseq 0.12.2 and fairseq-fixed 0.12.3.1; fairseq %s may have changed what "
             "it relies on",
             fairseq.__version__,
+        )
+
+
+def require_assertions() -> None:
+    """Raises VersionError in a training by ``python -O``: fairseq copies its checkpoints inside of assertions."""
+    if not __debug__ and is_command() and "train" in Path(sys.argv[0]).name:
+        raise VersionError(
+            "python -O leaves assertions out, and fairseq copies checkpoint_best.pt and checkpoint_last.pt inside of "
+            "them, so they would not be written: train without -O and PYTHONOPTIMIZE"
         )
 
 

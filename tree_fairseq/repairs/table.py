@@ -180,6 +180,14 @@ REPAIRS = (
         test="tests/support/test_error_reports.py::test_commands_of_fairseq_end_with_the_message_alone",
         wrapper="support.logs:short_report",
     ),
+    Repair(
+        target="argparse.ArgumentParser.error",
+        wrong="fairseq-train answers a misspelt --arch with its usage and the names of all architectures.",
+        versions="all versions of Python",
+        remove_when="fairseq's commands name the nearest choices",
+        test="tests/support/test_error_reports.py::test_the_nearest_of_many_choices_are_named",
+        wrapper="support.logs:name_nearest",
+    ),
     # Trees
     Repair(
         target="fairseq.options.add_preprocess_args",

@@ -13,12 +13,13 @@ import json
 import os
 import shutil
 import stat
+import sys
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from tree_fairseq.errors import CorruptFileError, DiskFullError
+from tree_fairseq.errors import CorruptFileError, DiskFullError, InputError
 
 # EFBIG: the limit that `ulimit -f` sets on the size of a file. EDQUOT: the user's quota is used up.
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -116,6 +117,13 @@ def read_json(path: str | os.PathLike) -> Any:
         return None
     except (RecursionError, ValueError) as error:
         raise CorruptFileError(f"{path} is not JSON: {error}") from None
+
+
+def standard_input() -> IO[bytes]:
+    """Returns the bytes of standard input; raises InputError where a process has none."""
+    if sys.stdin is None:
+        raise InputError("there is no standard input to read", hint="Give a file, or a pipe.")
+    return sys.stdin.buffer
 
 
 def file_sha256(path: str | os.PathLike) -> str:

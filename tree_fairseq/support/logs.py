@@ -10,7 +10,10 @@ something is wrong. The errors of a program that imports the package reach that 
 
 from __future__ import annotations
 
+import argparse
+import atexit
 import contextlib
+import difflib
 import linecache
 import logging
 import os
@@ -40,6 +43,7 @@ DEPRECATIONS = (
 """The beginnings of warnings, as regular expressions."""
 
 FOR_DEVELOPERS = {
+    "fairseq.dataclass.utils": ("Error when composing. Overrides: ",),
     "fairseq.data.iterators": ("grouped total_num_itrs = ",),
     "fairseq.tasks.fairseq_task": (
         "can_reuse_epoch_itr = ", "creating new batches for epoch ", "rebuild_batches = ", "reuse_dataloader = ",
@@ -62,6 +66,7 @@ def keep_clean() -> None:
         warnings.filterwarnings("ignore", beginning)
     _leave_out_lines()
     if is_command():
+        prepare_streams()
         _undo_debug_form()
 
 
@@ -70,6 +75,19 @@ def log_to_standard_error() -> None:
     _undo_debug_form()
     _leave_out_lines()
     logging.basicConfig(format=FORMAT["fmt"], datefmt=FORMAT["datefmt"], level=logging.INFO, stream=sys.stderr)
+
+
+def prepare_streams() -> None:
+    """Lets a command run without standard output or error, and end quietly when the reader of its output has left."""
+    sys.stdout, sys.stderr = (stream or open(os.devnull, "w") for stream in (sys.stdout, sys.stderr))
+    atexit.register(_flush_output)
+
+
+def _flush_output() -> None:
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        drop_output()
 
 
 def _leave_out_lines() -> None:
@@ -104,6 +122,7 @@ class _Without(logging.Filter):
 
 
 TRACEBACK = "TREE_FAIRSEQ_TRACEBACK"
+_MANY_CHOICES = 20
 _HINT = f"(This message is fairseq's. {TRACEBACK}=1 shows where it comes from.)"
 # The last lines of a traceback that another process has sent as text: a worker that loads data, or one of several that
 # train.
@@ -147,13 +166,33 @@ def message_of(error: BaseException) -> str | None:
     text = str(error)
     if sent := _SENT.search(text):
         return sent[1].strip()
+    if isinstance(error, FileNotFoundError) and error.errno is None and _fairseq_raised(error):
+        return f"--user-dir {text} does not exist; --user-dir $(tree-fairseq path) is that of this package"
     if isinstance(error, (TreeFairseqError, OSError)):
         return text
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"
+    if type(error).__module__.startswith(("hydra.", "omegaconf.")):
+        return _of_option(text)
+    if _NO_GPU.search(text):
+        return "torch finds no GPU here: leave out --fp16, --bf16, --amp and --tree-device cuda"
     if type(error) in _OF_FAIRSEQ and text and _fairseq_raised(error):
         return f"{text}\n{_HINT}"
     return None
+
+
+_NO_GPU = re.compile(r"not compiled with CUDA|no NVIDIA driver|No CUDA GPUs|has no attribute 'xla_device'")
+_OVERRIDE = re.compile(r"override (\w+)\.(\w+)=(\S+)")
+
+
+def _of_option(text: str) -> str:
+    """The message of hydra or omegaconf about a value, in the words of the command line."""
+    found = _OVERRIDE.search(text)
+    if found is None:
+        return text.splitlines()[0]
+    group, name, value = found.groups()
+    flag = "--" + name.replace("_", "-")
+    return f"{flag} is missing: --{group} needs it" if value == "null" else f"{flag} cannot be {value}"
 
 
 def _fairseq_raised(error: BaseException) -> bool:
@@ -183,6 +222,20 @@ def is_command() -> bool:
     )
 
 
+def name_nearest(stock: Callable[..., Any]) -> Callable[..., Any]:
+    """``ArgumentParser.error``, which names the nearest of many choices in place of all; a row of the table."""
+
+    def error(self: argparse.ArgumentParser, message: str) -> None:
+        found = re.fullmatch(r"argument (\S+): invalid choice: '([^']*)' \(choose from (.*)\)", message, re.DOTALL)
+        choices = [choice.strip("' ") for choice in found[3].split(",")] if found else []
+        if len(choices) > _MANY_CHOICES and is_command():
+            near = " or ".join(difflib.get_close_matches(found[2], choices, 3)) or f"one of {len(choices)} others"
+            self.exit(2, f"{self.prog}: error: argument {found[1]}: there is no {found[2]!r}. Did you mean {near}?\n")
+        stock(self, message)
+
+    return error
+
+
 def short_report(other: Callable[..., Any]) -> Callable[..., Any]:
     """A ``sys.excepthook`` that shows the message of an error of the user, and leaves other errors to the one before.
 
@@ -193,6 +246,9 @@ def short_report(other: Callable[..., Any]) -> Callable[..., Any]:
         os.environ.setdefault("HYDRA_FULL_ERROR", "1")
 
     def report(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
+        if isinstance(error, BrokenPipeError) and is_command():
+            drop_output()
+            raise SystemExit(0)
         message = message_of(error) if is_command() and not traceback_wanted() else None
         if message is None:
             other(kind, error, traceback)

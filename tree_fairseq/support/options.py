@@ -16,7 +16,7 @@ from dataclasses import field
 from typing import Any, Callable, Optional
 
 from tree_fairseq.errors import InputError, TreeFairseqError
-from tree_fairseq.support.logs import drop_output, failed, log_to_standard_error
+from tree_fairseq.support.logs import drop_output, failed, log_to_standard_error, prepare_streams
 
 Flags = Mapping[str, dict[str, Any]]
 """The settings of ``add_argument``, by flag."""
@@ -94,13 +94,13 @@ def run_command(program: str, commands: Mapping[str, tuple[str, str]], arguments
 
     ``commands`` have, by name, the function, such as ``commands.check:main``, and a description for ``--help``.
     """
+    prepare_streams()
     name, *rest = arguments
     lines = [f"usage: {program} NAME [options], NAME one of"]
     lines += [f"  {known:<14} {about}" for known, (_, about) in commands.items()]
     listing = "\n".join([*lines, f"Options of each: {program} NAME --help"])
     if name in ("-h", "--help"):
-        print(listing)
-        return 0
+        return command(lambda _: print(listing, flush=True))(())
     if name not in commands:
         sys.stderr.write(f"unknown name {name!r}\n{listing}\n")
         return 2

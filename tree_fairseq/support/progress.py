@@ -40,7 +40,8 @@ def progress_bar(description: str, total: int | None, unit: str = "", shown: boo
         shown: whether anything is shown
         **options: of tqdm
     """
-    terminal = sys.stderr.isatty()
+    shown = shown and sys.stderr is not None
+    terminal = shown and sys.stderr.isatty()
     seconds = _SECONDS_IN_A_TERMINAL if terminal else SECONDS_BETWEEN_LINES
     if not terminal:
         form = _LINE if total is not None else _LINE_WITHOUT_TOTAL

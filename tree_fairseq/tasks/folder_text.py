@@ -16,9 +16,11 @@ from fairseq import utils
 from fairseq.tasks import FairseqTask
 
 from tree_fairseq.data_bin.manifest import Manifest
-from tree_fairseq.data_bin.text_record import SideText, load_text_record
+from tree_fairseq.data_bin.text_record import SideText, load_text_record, require_encoder_library
+from tree_fairseq.errors import InputError
 from tree_fairseq.parsing.line_parser import unescape_entities
 from tree_fairseq.parsing.pieces import SubwordModel, join_line, load_subword_model
+from tree_fairseq.support.options import flag_of
 
 logger = logging.getLogger(__name__)
 
@@ -108,14 +110,28 @@ def with_folder_subwords(build_bpe: Callable) -> Callable:
     return _with_folder(build_bpe, "bpe", FolderText.subwords)
 
 
+# Options that name the file of a model of subwords, by the value of --bpe.
+_FILES = {"subword_nmt": "bpe_codes", "sentencepiece": "sentencepiece_model"}
+
+
 def _with_folder(stock: Callable, option: str, own: Callable[[FolderText], Any]) -> Callable:
     def build(self: FairseqTask, args: Any) -> Any:
-        given, text = stock(self, args), folder_text(self)
-        if text is None:
-            return given
-        found = own(text)
+        name = getattr(args, "_name", None) or getattr(args, option, None)
+        require_encoder_library(option, name)
+        text = folder_text(self)
+        found = None if text is None else own(text)
+        file = _FILES.get(name)
+        if file is not None and not (file in args and getattr(args, file)):
+            if found is None:
+                raise InputError(
+                    f"--{option} {name} does not say which model splits the text; give {flag_of(file)} FILE"
+                )
+            return found
+        try:
+            given = stock(self, args)
+        except (OSError, RuntimeError, ValueError) as error:  # of the library that reads the model
+            raise InputError(f"the model of --{option} {name} cannot be read: {error}") from error
         if given is not None and found is not None:
-            name = getattr(args, "_name", None) or getattr(args, option, None)
             logger.info("--%s %s replaces what %s/tree.json says of its text", option, name, text.folder)
         return found if given is None else given
 

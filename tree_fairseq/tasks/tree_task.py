@@ -1,5 +1,6 @@
 """Bases of tasks: trees in batches, facts in checkpoints, resumed runs, half precision on CPUs, validation."""
 
+import argparse
 import contextlib
 import hashlib
 import logging
@@ -21,7 +22,7 @@ from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tree_fairseq.data_bin.manifest import Manifest
-from tree_fairseq.errors import DictionaryMismatchError
+from tree_fairseq.errors import DataFolderError, DictionaryMismatchError, InputError
 from tree_fairseq.nn.tensors import has_fast_bfloat16, padding_assumed
 from tree_fairseq.support.options import option
 
@@ -147,6 +148,17 @@ def require_same_folders(data: str) -> None:
             )
 
 
+class _DataAction(argparse.Action):
+    """Takes the folder, and from its ``tree.json`` the languages, which the options of tokenisers need."""
+
+    def __call__(self, parser, namespace, values, option_string=None) -> None:
+        setattr(namespace, self.dest, values)
+        if getattr(namespace, "source_lang", None) is None and getattr(namespace, "target_lang", None) is None:
+            with contextlib.suppress(DataFolderError):  # the task itself says what is wrong with a folder
+                manifest = Manifest.load(utils.split_paths(values)[0])
+                namespace.source_lang, namespace.target_lang = manifest.source_lang, manifest.target_lang
+
+
 class TreeTask(FairseqTask):
     """A task over a folder with a ``tree.json``; comes before fairseq's own task among the bases of a class."""
 
@@ -161,6 +173,13 @@ class TreeTask(FairseqTask):
                 "this CPU has no AVX-512, so --cpu-autocast makes training several times slower: leave it out here"
             )
         self.trees_of_models: set[str] = set()  # names of those that the models built so far read
+
+    @classmethod
+    def add_args(cls, parser) -> None:
+        """Adds the options of the task; the languages are those of the folder if none are given."""
+        super().add_args(parser)
+        [data] = [action for action in parser._actions if action.dest == "data"]
+        data.__class__ = _DataAction
 
     def folder_of(self, split: str, epoch: int) -> Path:
         """Returns the folder of a split in an epoch; of several folders, every epoch trains on another one."""
@@ -179,9 +198,17 @@ class TreeTask(FairseqTask):
             and not kwargs.get("disable_iterator_cache")
             and not kwargs.get("update_epoch_batch_itr")
         )
-        if not makes_batches_once or dataset in self.dataset_to_epoch_iter:
-            return super().get_batch_iterator(dataset, *args, epoch=epoch, **kwargs)
-        iterator = super().get_batch_iterator(dataset, *args, epoch=1, **kwargs)
+        is_first = makes_batches_once and dataset not in self.dataset_to_epoch_iter
+        try:
+            iterator = super().get_batch_iterator(dataset, *args, epoch=1 if is_first else epoch, **kwargs)
+        except AssertionError as error:
+            if "max_tokens" not in str(error):
+                raise
+            hint = "Raise it, or --max-tokens-valid for validation; --max-source-positions with "
+            hint += "--skip-invalid-size-inputs-valid-test leaves long sentences out."
+            raise InputError(f"a sentence is longer than --max-tokens allows ({error})", hint=hint) from None
+        if not is_first:
+            return iterator
         iterator.epoch = max(epoch, 1)
         dataset.set_epoch(epoch)
         return iterator

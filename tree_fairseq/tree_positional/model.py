@@ -15,7 +15,7 @@ from tree_fairseq.nn.extended_transformer import (
     EncoderChoiceTransformer,
     register_architectures,
 )
-from tree_fairseq.nn.modalities import SEQUENCE, SYMBOLS, has_modalities, target_side
+from tree_fairseq.nn.modalities import SEQUENCE, SYMBOLS, has_modalities, source_side, target_side
 from tree_fairseq.support.options import given_flags, option, refuse_flags
 from tree_fairseq.tree_positional.decoder import FactoredEmbedding, TreePositionalDecoder, has_arities
 from tree_fairseq.tree_positional.positions import TreePositions, TreePositionsConfig, paths_of_batch
@@ -92,9 +92,10 @@ class TreePositionalTransformerModel(EncoderChoiceTransformer):
     @classmethod
     def fill_in(cls, cfg, args, task) -> None:
         """Fills in the symbols of the target; the task has to load symbol trees."""
-        if not has_modalities(task):
+        if not has_modalities(task) or (source_side(task).symbols, target_side(task).symbols) == (None, None):
             raise MissingTreesError(
-                "--arch tree_positional_transformer reads symbol trees; use --task structural_translation"
+                "--arch tree_positional_transformer reads symbol trees, and neither side of this task has any; use "
+                "--task structural_translation on a folder of --source-modality or --target-modality tree"
             )
         cfg.target_symbols = target_side(task).symbols
         if cfg.factored_symbols:
