@@ -31,8 +31,8 @@ def legal_after(vocabulary: Vocabulary, legal: LegalSymbols, prefixes, limit: in
         trees.advance(tokens)
         illegal = trees.illegal_symbols()
     assert not trees.is_dead.any()
-    assert trees.is_complete.tolist() == [not row for row in (~illegal).any(dim=1).tolist()]
-    return [set((~row).nonzero().flatten().tolist()) for row in illegal]
+    assert trees.is_complete.tolist() == (illegal > 0).all(dim=1).tolist()
+    return [set((row == 0).nonzero().flatten().tolist()) for row in illegal]
 
 
 def assert_legal_symbols_are(vocabulary, legal, trees, limit):

@@ -95,8 +95,8 @@ class OpenNodes:
             self._frames = torch.cat([self._frames, more], dim=1)
 
 
-IMPOSSIBLE = 2**31 - 1
-"""The number of symbols that must follow a symbol where it is illegal."""
+IMPOSSIBLE = 2**15 - 1
+"""The number of symbols that must follow a symbol where it is illegal; 16 bits, because every step reads many of them."""
 
 _INFINITE = 2**40  # symbols of a subtree that never ends; the sum of a million of them still fits into 64 bits
 
@@ -111,7 +111,7 @@ class LegalSymbols:
     Attributes:
         kinds: ``[V + 1, n]`` int64, kind of the child on each branch of a symbol; the last row is the root's kind
         smallest: ``[Q]`` int64, symbols of the smallest subtree of a kind; 0 for CLOSED
-        needed: ``[Q, V]`` int32, the least number of symbols below a symbol of a kind; IMPOSSIBLE if it is illegal
+        needed: ``[Q, V]`` int16, the least number of symbols below a symbol of a kind; IMPOSSIBLE if it is illegal
         is_binary: whether trees are left-child right-sibling
         has_grammar: whether a grammar restricts children
     """
@@ -148,7 +148,7 @@ class LegalSymbols:
         if is_binary:
             root_kinds[:, 1] = ROOT_SIBLING
         smallest = smallest_subtrees(allowed, child_kinds, is_child)
-        needed = symbols_below(smallest, child_kinds, is_child).clamp(max=IMPOSSIBLE).int().repeat(len(allowed), 1)
+        needed = symbols_below(smallest, child_kinds, is_child).clamp(max=IMPOSSIBLE).short().repeat(len(allowed), 1)
         needed[ROOT] = symbols_below(smallest, root_kinds, is_child).clamp(max=IMPOSSIBLE)
         needed.masked_fill_(~allowed, IMPOSSIBLE)
         if (needed[ROOT] == IMPOSSIBLE).all():
@@ -278,6 +278,9 @@ class TreeHypotheses:
         self._arity = symbols.arity.to(limits.device)
         self._limit = limits.repeat_interleave(beam)  # [R]
         self._prefix = None if prefix is None else prefix.repeat_interleave(beam, dim=0)  # [R, P]
+        # All steps write to the same memory.
+        self._all_needed = legal.needed.new_empty(rows, legal.needed.size(1))
+        self._all_illegal = torch.empty(self._all_needed.shape, device=limits.device)
         self._needed = legal.smallest[ROOT].repeat(rows)  # the least number of symbols below all open nodes together
         self._order = torch.arange(rows, device=limits.device)
         self.refused: list[tuple[int, int]] = []  # rows and ids, until an observer has read them
@@ -286,26 +289,29 @@ class TreeHypotheses:
         self._examine_next()
 
     def illegal_symbols(self) -> Tensor:
-        """Returns the symbols that must not come next, ``[R, V]`` bool.
+        """Returns the symbols that must not come next, ``[R, V]`` float: 1 where a symbol is illegal, otherwise 0.
 
         In complete and dead trees every symbol is illegal, except the id that waiting trees take.
         """
         slack = self._room - self._needed + self._legal.smallest[self._kind]
-        slack = slack.clamp(-1, IMPOSSIBLE - 1).int()
-        illegal = self._legal.needed.index_select(0, self._kind) > slack[:, None]
+        slack = slack.clamp(-1, IMPOSSIBLE - 1).short()
+        rows = len(slack)
+        needed = torch.index_select(self._legal.needed, 0, self._kind, out=self._all_needed[:rows])
+        # Floats at once: to add them to scores is several times as fast as masked_fill.
+        illegal = torch.gt(needed, slack[:, None], out=self._all_illegal[:rows])
         length = self._open.length
         if self._prefix is not None and length < self._prefix.size(1):
             forced = self._prefix[:, length, None]
             others = torch.arange(illegal.size(1), device=illegal.device) != forced
-            illegal |= others & (forced != self._pad)
+            illegal.masked_fill_(others & (forced != self._pad), 1.0)
         if self._waiting is not None:
-            illegal[:, self._waiting] = ~self.is_complete
+            illegal[:, self._waiting] = 1.0 - self.is_complete.to(illegal)
         self._illegal = illegal
         return illegal
 
     def legal_symbols(self, rows: Tensor, tokens: Tensor) -> Tensor:
         """Returns whether ids, of any shape, would fill an open node of their rows, after :meth:`illegal_symbols`."""
-        return ~self._illegal[rows, tokens] & (self._open.count[rows] > 0)
+        return (self._illegal[rows, tokens] == 0) & (self._open.count[rows] > 0)
 
     def completes(self, rows: Tensor, tokens: Tensor) -> Tensor:
         """Returns whether ids, of any shape, are the last symbols of the trees of their rows."""
@@ -314,7 +320,7 @@ class TreeHypotheses:
     def refuse(self, rows: Tensor, tokens: Tensor) -> None:
         """Makes ids illegal in their rows."""
         self.refused += zip(rows.tolist(), tokens.tolist())
-        self._illegal[rows, tokens] = True
+        self._illegal[rows, tokens] = 1.0
 
     def skip(self, sentences: Tensor) -> None:
         """Ends all rows of some sentences, ``[B]`` bool."""
@@ -360,7 +366,7 @@ class TreeHypotheses:
     def advance(self, tokens: Tensor) -> None:
         """Adds the next symbol, ``[R]`` ids, to each tree; a row that ends or receives an illegal symbol is dead."""
         legal, kind = self._legal, self._kind
-        self.is_dead = self.is_dead | self._illegal[self._order, tokens]
+        self.is_dead = self.is_dead | (self._illegal[self._order, tokens] > 0)
         self._needed = self._needed - legal.smallest[kind] + legal.needed[kind, tokens]
         self.sizes = self.sizes + (self._open.count > 0)
         self._open.advance(tokens)

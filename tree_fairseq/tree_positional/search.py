@@ -82,10 +82,10 @@ class StructuralEnsemble(TreeEnsemble):
             self.penalties = self.penalties.to(scores)
             scores = scores - self.penalties
         trees = self.trees
-        self.is_faulty = scores.isnan().any() | self.is_faulty
-        scores = (
-            scores.nan_to_num_(nan=self.floor).clamp_(min=self.floor).masked_fill_(trees.illegal_symbols(), self.masked)
-        )
+        # A logit that is not a number makes all probabilities of its row so.
+        self.is_faulty = scores[:, self.eos].isnan().any() | self.is_faulty
+        scores = scores.nan_to_num_(nan=self.floor).clamp_(min=self.floor)
+        scores.add_(trees.illegal_symbols(), alpha=self.masked)
         # A dead row may end only when no other row of its sentence grows, because fairseq counts ended rows as results.
         is_growing = trees.is_growing.repeat_interleave(len(scores) // len(trees.is_growing))  # [R]
         may_end = trees.is_complete
@@ -252,7 +252,7 @@ class StructuralGenerator(SequenceGenerator):
         rows = torch.arange(len(prefix), device=prefix.device)
         for column, tokens in enumerate(prefix.unbind(dim=1)):
             ends = (tokens == self.pad) | (tokens == self.eos) & trees.is_complete
-            wrong = trees.illegal_symbols()[rows, tokens] & ~ends
+            wrong = (trees.illegal_symbols()[rows, tokens] > 0) & ~ends
             if wrong.any():
                 row = int(wrong.nonzero()[0])
                 raise StructuralSearchError(
