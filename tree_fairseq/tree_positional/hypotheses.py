@@ -96,7 +96,7 @@ class OpenNodes:
 
 
 IMPOSSIBLE = 2**15 - 1
-"""The number of symbols that must follow a symbol where it is illegal; 16 bits, because every step reads many of them."""
+"""The number of symbols that must follow a symbol where it is illegal; 16 bits, because each step reads many."""
 
 _INFINITE = 2**40  # symbols of a subtree that never ends; the sum of a million of them still fits into 64 bits
 

@@ -85,7 +85,7 @@ class StructuralEnsemble(TreeEnsemble):
         # A logit that is not a number makes all probabilities of its row so.
         self.is_faulty = scores[:, self.eos].isnan().any() | self.is_faulty
         scores = scores.nan_to_num_(nan=self.floor).clamp_(min=self.floor)
-        scores.add_(trees.illegal_symbols(), alpha=self.masked)
+        scores.add_(trees.illegal_symbols(), alpha=self.masked).clamp_(min=self.masked)
         # A dead row may end only when no other row of its sentence grows, because fairseq counts ended rows as results.
         is_growing = trees.is_growing.repeat_interleave(len(scores) // len(trees.is_growing))  # [R]
         may_end = trees.is_complete
