@@ -15,7 +15,6 @@ from fairseq.data import Dictionary, data_utils
 
 from tests.fuzz.law import Choices, damaged, scratch, target
 from tree_fairseq.commands.release import write_released_model
-from tree_fairseq.data_bin.index_files import block_checksums
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.records import SideRecord, SplitRecord
 from tree_fairseq.data_bin.symbol_dictionary import load_grammar, write_grammar
@@ -41,16 +40,11 @@ def _store() -> dict[str, bytes]:
 
 @target(lambda: _NO_SEEDS)
 def tree_store(data: bytes) -> None:
-    """A store of trees, as it is or as tokens of fairseq, with or without checksums."""
+    """A store of trees, as it is or as tokens of fairseq."""
     choices = Choices(data)
     with scratch() as folder:
-        as_tokens, checked = choices.number(2), choices.number(2)
+        as_tokens = choices.number(2)
         prefix = folder / "train.a-b.a.tree"
-        for name, content in sorted(_store().items()):
-            (folder / name).write_bytes(content)
-        if checked:
-            sums = {name: block_checksums(folder / name) for name in _store()}
-            (folder / "tree.json").write_text(json.dumps({"checksums": sums}))
         is_damaged = False
         for name, content in sorted(_store().items()):
             found = damaged(content, choices, 3)
@@ -61,12 +55,9 @@ def tree_store(data: bytes) -> None:
             dataset = data_utils.load_indexed_dataset(str(prefix), None)
             for index in range(len(dataset)):
                 dataset[index]
-        else:
-            store = TreeStore(prefix)
-            trees = [store[index] for index in range(len(store))]
-        assert not (checked and is_damaged), "damage that the checksums do not show"
-        if as_tokens:
             return
+        store = TreeStore(prefix)
+        trees = [store[index] for index in range(len(store))]
         block = store.block()
         with TreeStoreWriter(folder / "again") as writer:
             writer.add(block)

@@ -1,24 +1,17 @@
-"""Files of datasets of fairseq's ``mmap`` kind: index files, and checksums that find damage in a mapped file.
-
-``tree.json`` has, under ``checksums``, the CRC-32 of every :data:`BLOCK_BYTES` of each data file and index file, eight
-hexadecimal digits a block. A block is compared when it is first read. Folders of earlier versions have no checksums and
-are read without them.
-"""
+"""Files of datasets of fairseq's ``mmap`` kind: index files, and the sizes of the data files that belong to them."""
 
 from __future__ import annotations
 
 import os
 import struct
-import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
 from tree_fairseq.errors import CorruptFileError
-from tree_fairseq.support.files import read_json, require_plain_file
+from tree_fairseq.support.files import require_plain_file
 
-BLOCK_BYTES = 1 << 20
 LINES_AT_A_TIME = 2048  # bounds the memory that reading an index takes
 MANIFEST_NAME = "tree.json"
 _MAGIC = b"MMIDIDX\x00\x00"
@@ -27,7 +20,6 @@ _INT32_CODE = 4
 # The bytes of a value by the code in the header: fairseq's types of tokens, and int32.
 _VALUE_BYTES = {_INT32_CODE: 4, 5: 8, 8: 2, 9: 4}
 _HEADER = struct.Struct("<9sQBQ")
-_DIGITS = 8
 _REPAIR = "Preprocess again, or run `tree-fairseq check` on the folder to see all that is wrong"
 
 
@@ -117,63 +109,3 @@ def map_values(path: Path, length: int) -> np.ndarray:
     require_data_size(path, 4 * length)
     # An empty file cannot be mapped.
     return np.asarray(np.memmap(path, np.int32, "r")) if length else np.zeros(0, np.int32)
-
-
-def block_checksums(path: str | os.PathLike) -> str:
-    """Computes the checksums of a file."""
-    with open(path, "rb") as file:
-        return "".join(f"{zlib.crc32(block):08x}" for block in iter(lambda: file.read(BLOCK_BYTES), b""))
-
-
-def _written(path: Path, size: int) -> list[int] | None:
-    """The checksums of a file in its folder's ``tree.json``; None if there are none, or the file had another size."""
-    try:
-        text = (read_json(path.parent / MANIFEST_NAME) or {}).get("checksums", {}).get(path.name)
-        if text is None or len(text) != _DIGITS * -(-size // BLOCK_BYTES):
-            return None
-        return [int(text[place : place + _DIGITS], 16) for place in range(0, len(text), _DIGITS)]
-    except (AttributeError, CorruptFileError, TypeError, ValueError):
-        return None  # Manifest.load reports what is wrong
-
-
-def _damaged(path: Path, block: int, size: int) -> CorruptFileError:
-    first = block * BLOCK_BYTES
-    return CorruptFileError(
-        f"{path} is damaged: bytes {first} to {min(first + BLOCK_BYTES, size)} are not those that were written. Copy "
-        "the file again from where the folder was made, or preprocess again"
-    )
-
-
-def require_whole_index(path: Path) -> None:
-    """Raises CorruptFileError if an index file does not have its checksums."""
-    size = path.stat().st_size
-    with open(path, "rb") as file:
-        for block, expected in enumerate(_written(path, size) or ()):
-            if zlib.crc32(file.read(BLOCK_BYTES)) != expected:
-                raise _damaged(path, block, size)
-
-
-class BlockChecker:
-    """Compares each block of a mapped file with its checksum before it is first read; ``unread`` counts the others."""
-
-    def __init__(self, path: Path, values: np.ndarray, checksums: Sequence[int]):
-        self._path, self._checksums = path, checksums
-        self._bytes = values.reshape(-1).view(np.uint8).data
-        self._is_unread = bytearray(b"\1" * len(checksums))
-        self.unread = len(checksums)
-
-    def require(self, start: int, end: int) -> None:
-        """Raises CorruptFileError if a block that has bytes from ``start`` to ``end`` (half-open) is damaged."""
-        for block in range(start // BLOCK_BYTES, -(-end // BLOCK_BYTES)):
-            if self._is_unread[block]:
-                first = block * BLOCK_BYTES
-                if zlib.crc32(self._bytes[first : first + BLOCK_BYTES]) != self._checksums[block]:
-                    raise _damaged(self._path, block, len(self._bytes))
-                self._is_unread[block] = 0
-                self.unread -= 1
-
-
-def checker_of(path: Path, values: np.ndarray) -> BlockChecker | None:
-    """The checker of a mapped file, or None if its folder has no checksums of it."""
-    checksums = _written(path, values.nbytes)
-    return BlockChecker(path, values, checksums) if checksums else None

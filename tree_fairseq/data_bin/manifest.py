@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Callable, ClassVar, TypeVar
 
 from tree_fairseq import __version__
-from tree_fairseq.data_bin.index_files import MANIFEST_NAME, block_checksums
+from tree_fairseq.data_bin.index_files import MANIFEST_NAME
 from tree_fairseq.data_bin.records import Record, SideRecord, SymbolSideRecord
 from tree_fairseq.data_bin.token_files import found_impl, token_file_names, token_prefix
 from tree_fairseq.errors import CorruptFileError, DataFolderError, DictionaryMismatchError, MissingTreesError
@@ -102,7 +102,7 @@ class Manifest:
         symbols: sides that are symbol trees, by language
         sections: those that registered kinds of data set have added, by name
         unread: the sections of kinds that are not registered, as they were read
-        checksums: those of the blocks of data files and index files, by name (`block_checksums`)
+        checksums: that of the manifest itself, by name; earlier versions also wrote those of other files
     """
 
     source_lang: str
@@ -160,10 +160,9 @@ class Manifest:
         values = dataclasses.asdict(self)
         sections = {**values.pop("unread"), **values.pop("sections")}
         values = {**values, **sections}
-        self.checksums[MANIFEST_NAME] = values["checksums"][MANIFEST_NAME] = _own_checksum(values)
-        for name in ("files", "checksums"):
-            # A command that was killed and is given again enters them in another order.
-            values[name] = dict(sorted(values[name].items()))
+        # A command that was killed and is given again enters them in another order.
+        values["files"] = dict(sorted(values["files"].items()))
+        self.checksums = values["checksums"] = {MANIFEST_NAME: _own_checksum({**values, "checksums": {}})}
         write_json(Path(folder) / MANIFEST_NAME, values)
 
     @staticmethod
@@ -223,7 +222,6 @@ class Manifest:
         for split in record.splits.keys() & set(splits):
             for name in record.splits.pop(split).files:
                 self.files.pop(name, None)
-                self.checksums.pop(name, None)
 
     def keep_splits(self, old: Any, new: Any, rewritten: Iterable[str], contents: str) -> None:
         """Moves the splits that are not ``rewritten`` from the old record (or None) to the new one.
@@ -283,8 +281,6 @@ class Manifest:
         """Enters the sizes and hashes of files."""
         for path in paths:
             self.files[path.name] = FileRecord.of(path)
-            if path.suffix in (".bin", ".idx"):
-                self.checksums[path.name] = block_checksums(path)
 
     def enter_dictionary(self, path: Path, in_use: bool) -> None:
         """Enters a dictionary; raises DictionaryMismatchError if files that stay (``in_use``) need another one."""

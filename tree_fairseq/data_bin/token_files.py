@@ -15,16 +15,8 @@ import numpy as np
 from fairseq.binarizer import BinarizeSummary, FileBinarizer
 from fairseq.data import ConcatDataset, Dictionary, indexed_dataset
 from fairseq.file_chunker_utils import find_offsets
-from torch import Tensor
 
-from tree_fairseq.data_bin.index_files import (
-    BlockChecker,
-    checker_of,
-    data_and_index,
-    read_consecutive,
-    require_data_size,
-    require_whole_index,
-)
+from tree_fairseq.data_bin.index_files import data_and_index, read_consecutive, require_data_size
 from tree_fairseq.data_bin.tree_store import TreeStore
 from tree_fairseq.errors import (
     CorruptFileError,
@@ -171,26 +163,6 @@ def _open_indexed(prefix: str, impl: str):
     return make_with_care(indexed_dataset.make_dataset)(prefix, impl, fix_lua_indexing=True)
 
 
-class CheckedTokens(indexed_dataset.MMapIndexedDataset):
-    """fairseq's mapped token files; each block is compared with its checksum when it is first read."""
-
-    _blocks: BlockChecker | None = None
-
-    def _do_init(self, path: str) -> None:
-        # The workers of a data loader call this, too.
-        super()._do_init(path)
-        data, index = data_and_index(path)
-        self._blocks = checker_of(data, self._bin_buffer_mmap)
-        require_whole_index(index)
-
-    def __getitem__(self, i: int) -> Tensor:
-        blocks = self._blocks
-        if blocks is not None and blocks.unread:
-            start, size = self._index[i]
-            blocks.require(int(start), int(start) + int(size) * np.dtype(self._index.dtype).itemsize)
-        return super().__getitem__(i)
-
-
 def make_with_care(stock: Callable) -> Callable:
     """Makes fairseq check token files when it opens them; CorruptFileError names the damaged file and the way out.
 
@@ -208,7 +180,6 @@ def make_with_care(stock: Callable) -> Callable:
                 _require_mmap_files(path)
                 if not files[0].stat().st_size:
                     raise CorruptFileError(f"{files[0]} is empty: there is no line in it. Preprocess again")
-                return CheckedTokens(path)
             dataset = stock(path, impl, fix_lua_indexing, dictionary)
             if impl in ("lazy", "cached") and dataset is not None:
                 _require_old_files(path, dataset)

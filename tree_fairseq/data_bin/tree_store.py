@@ -25,13 +25,11 @@ from fairseq.data import Dictionary
 
 from tree_fairseq.data_bin.index_files import (
     LINES_AT_A_TIME,
-    checker_of,
     data_and_index,
     index_header,
     line_blocks,
     map_values,
     read_consecutive,
-    require_whole_index,
 )
 from tree_fairseq.errors import CorruptFileError, MissingTreesError, TreeFormatError
 from tree_fairseq.support.files import require_plain_file
@@ -163,8 +161,6 @@ class TreeStore:
         # Both are views of the mapped file, so that processes share them.
         self._sizes, self._pointers = _read_sizes(index_path)
         self._values = map_values(data_path, self._start(len(self._sizes)))
-        require_whole_index(index_path)
-        self._blocks = checker_of(data_path, self._values)
 
     def _start(self, line: int) -> int:
         """Where the item of a line starts in the data, or the end of the data for the number of lines."""
@@ -185,10 +181,7 @@ class TreeStore:
         if not 0 <= index < len(self._sizes):
             raise IndexError(f"line {index} of {len(self._sizes)}")
         start = self._start(index)
-        end = start + int(self._sizes[index])
-        if self._blocks is not None and self._blocks.unread:
-            self._blocks.require(4 * start, 4 * end)
-        item = self._values[start:end]
+        item = self._values[start : start + int(self._sizes[index])]
         return StoredTree(int(item[0]), *item[1:].reshape(-1, _ROW).T)
 
     @property

@@ -126,7 +126,7 @@ REPAIRS = (
         target="fairseq.data.indexed_dataset.make_dataset",
         wrong="Damaged token files are read as other words, or end a command with an error that names no file.",
         versions=_FAIRSEQ,
-        remove_when="fairseq compares token files with checksums",
+        remove_when="fairseq compares the sizes of token files with their index",
         test="tests/faults/test_36_bit_rot.py::test_fairseqs_own_errors_name_file_and_way_out",
         wrapper="data_bin.token_files:make_with_care",
     ),

@@ -29,14 +29,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tree_fairseq.data_bin.index_files import (
-    checker_of,
-    data_and_index,
-    map_values,
-    read_index_with_pointers,
-    require_whole_index,
-    write_index,
-)
+from tree_fairseq.data_bin.index_files import data_and_index, map_values, read_index_with_pointers, write_index
 from tree_fairseq.errors import CorruptFileError, InputError, SymbolTreeError
 from tree_fairseq.support.processes import ProcessPool
 from tree_fairseq.tree_insertion.dictionary import label_of, words_of
@@ -201,8 +194,6 @@ class InsertionStore:
             raise CorruptFileError(f"{index_path} is not the index of a trajectory file. {REPAIR}")
         self._starts = pointers // 4
         self._values = map_values(data_path, int((self._starts + self._sizes).max(initial=0)))
-        require_whole_index(index_path)
-        self._blocks = checker_of(data_path, self._values)
 
     def __reduce__(self):
         return type(self), (self.prefix,)
@@ -221,10 +212,7 @@ class InsertionStore:
     def item(self, index: int) -> np.ndarray:
         """Returns the item of a line, counted from 0; raises IndexError beyond the last."""
         start = int(self._starts[index])
-        end = start + int(self._sizes[index])
-        if self._blocks is not None and self._blocks.unread:
-            self._blocks.require(4 * start, 4 * end)
-        return self._values[start:end]
+        return self._values[start : start + int(self._sizes[index])]
 
 
 class StoredInsertions:
