@@ -20,8 +20,8 @@ from tree_fairseq.__main__ import main as command_line
 from tree_fairseq.commands import parse
 from tree_fairseq.errors import InputError, OutsideTreeError
 from tree_fairseq.parsing.interface import DependencyWord
-from tree_fairseq.parsing.line_parser import ARGUMENTS, LineParser, require_read
-from tree_fairseq.parsing.parsers import ControlParser, ParserOptions
+from tree_fairseq.parsing.line_parser import LineParser, require_read
+from tree_fairseq.parsing.parsers import ARGUMENTS, ControlParser, ParserOptions
 
 TREE = "(S (NP-SBJ (NN a)) (VP (VB b)))"
 RIGHT, BRACKETS = ("--tree-parser", "right-branching"), ("--tree-parser", "brackets")

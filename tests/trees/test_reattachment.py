@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tests.strategies import plain_trees
 from tree_fairseq.trees.bracket import read_tree, write_forest
 from tree_fairseq.trees.subwords import split_words
-from tree_fairseq.trees.transforms import _copy, _move, _places, _tree, reattach
-from tree_fairseq.trees.tree import Tree
+from tree_fairseq.trees.transforms import _copy, _move, _places, reattach
+from tree_fairseq.trees.tree import Tree, tree_from_nested
 
 
 def numbered(tree: Tree) -> Tree:
@@ -77,7 +77,7 @@ def without_marked(tree: Tree) -> Tree:
 @settings(deadline=None, max_examples=60)
 @given(plain_trees(8).map(numbered))
 def test_all_places_that_keep_the_words_in_order_are_found(tree):
-    assert _tree(_copy(tree)[0]) == tree
+    assert reattach(tree, 0, random.Random(1)) == tree
     for number, path in enumerate(paths(tree)):
         if not path:
             continue
@@ -85,7 +85,7 @@ def test_all_places_that_keep_the_words_in_order_are_found(tree):
         for place in range(len(_places(_copy(tree)[1][number]))):
             root, nodes = _copy(tree)
             _move(nodes[number], *_places(nodes[number])[place])
-            found.append(written(_tree(root)))
+            found.append(written(tree_from_nested(root, lambda node: (node.label, node.children))))
         assert len(found) == len(set(found))
         assert set(found) == moves(tree, path)
 

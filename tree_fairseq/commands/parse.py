@@ -37,8 +37,8 @@ from tree_fairseq.parsing.corpus import (
     parse_shard_alone,
     shards_of,
 )
-from tree_fairseq.parsing.line_parser import ARGUMENTS, LineParser, require_read
-from tree_fairseq.parsing.parsers import add_parser_arguments, check_failures, options_from_arguments
+from tree_fairseq.parsing.line_parser import LineParser, require_read
+from tree_fairseq.parsing.parsers import ARGUMENTS, add_parser_arguments, check_failures, options_from_arguments
 from tree_fairseq.parsing.pieces import with_kind_of
 from tree_fairseq.source_code.registry import registered_languages
 from tree_fairseq.support.files import standard_input

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib.metadata
-import re
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,25 +20,18 @@ from typing import Any
 
 from tree_fairseq.errors import ParserUnavailableError
 from tree_fairseq.parsing.parsers import FLAT_TAG, ParserOptions, register_parser
-from tree_fairseq.parsing.stanza_parser import models_digest
+from tree_fairseq.parsing.stanza_parser import models_digest, visible_gpus
 from tree_fairseq.parsing.stanza_trees import to_label
 from tree_fairseq.support.python_versions import import_library
+from tree_fairseq.trees.bracket import unescape
 from tree_fairseq.trees.tree import Tree
 
 MODELS = {lang: f"benepar_{lang}2" for lang in "ar de eu fr he hu ko pl sv zh".split()} | {"en": "benepar_en3"}
 """benepar's published models, by language."""
 
 _ADAPTER_VERSION = 1
-_BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LCB-": "{", "-RCB-": "}", "-LSB-": "[", "-RSB-": "]"}
-_NAMED = re.compile("|".join(_BRACKETS))
 _UNKNOWN_TAG = "UNK"
 """benepar's tag where its model gives none."""
-
-
-def cuda_devices() -> list[str]:
-    """Returns torch's names of the GPUs that this process may use."""
-    torch = import_library("torch", "benepar", "--tree-parser benepar")
-    return [f"cuda:{index}" for index in range(torch.cuda.device_count())]
 
 
 def locate_model(options: ParserOptions) -> Path:
@@ -78,7 +70,7 @@ def _tag(tag: str) -> str:
     return FLAT_TAG if tag == _UNKNOWN_TAG else to_label(tag)
 
 
-@register_parser("benepar", devices=lambda: cuda_devices())
+@register_parser("benepar", devices=lambda: visible_gpus())
 class BeneparParser:
     """benepar over words as they come; its trees have the root ``TOP``.
 
@@ -142,17 +134,13 @@ def _quietly() -> Iterator[None]:
         yield
 
 
-def _plain(word: str) -> str:
-    return _NAMED.sub(lambda found: _BRACKETS[found[0]], word)
-
-
 def tree_over_words(tree: Any, words: list[str]) -> Tree | None:
     """Returns an ``nltk.Tree`` with these words as leaves, or None if its leaves are others.
 
     The parser may have written brackets by name, inside of words, too. A word that has siblings gets the tag ``XX``.
     """
     converted = Tree.from_nltk(tree)
-    if list(map(_plain, converted.leaves())) != list(map(_plain, words)):
+    if list(map(unescape, converted.leaves())) != list(map(unescape, words)):
         return None
 
     def alone(node: Tree, children: list[Tree]) -> Tree:

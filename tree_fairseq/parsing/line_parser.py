@@ -11,7 +11,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, Union
 
 from tree_fairseq.errors import (
@@ -28,7 +28,15 @@ from tree_fairseq.errors import (
 )
 from tree_fairseq.parsing.batches import Answers, Failure, ParseCache, parse_texts, text_batches
 from tree_fairseq.parsing.interface import ConstituencyParser
-from tree_fairseq.parsing.parsers import FLAT_LABEL, FLAT_TAG, ParserOptions, build_parser, flat_tree, registered_parser
+from tree_fairseq.parsing.parsers import (
+    ARGUMENTS,
+    FLAT_LABEL,
+    FLAT_TAG,
+    ParserOptions,
+    build_parser,
+    flat_tree,
+    registered_parser,
+)
 from tree_fairseq.parsing.pieces import (
     RawLine,
     SplitWords,
@@ -89,9 +97,6 @@ class PreparedLine:
     raw: RawLine | None = None
     result: ParsedLine | None = None
 
-
-ARGUMENTS = {own.name: own.metadata["flag"][2:].replace("-", "_") for own in fields(ParserOptions) if own.metadata}
-"""The names of the arguments that set options of parsers, by option."""
 
 _MODEL = {"parser_dir", "package", "device"}
 _NO_MODEL = {*_MODEL, "corenlp_url", "keep_empty"}

@@ -166,7 +166,7 @@ class ParserOptions:
             object.__setattr__(self, "strip_function_tags", True)
         elif self.strip_function_tags:
             object.__setattr__(self, "tag_separators", SEPARATORS)
-        for option in _flagged():
+        for option in _FLAGGED:
             value, choices = getattr(self, option.name), option.metadata["argument"].get("choices")
             if choices and value not in choices:
                 raise ValueError(f"{option.name} is one of {', '.join(choices)}, not {value!r}")
@@ -202,10 +202,9 @@ class ParserOptions:
         return dataclasses.replace(self, **changes)
 
 
-def _flagged() -> list[dataclasses.Field]:
-    """The options that have a flag."""
-    return [option for option in dataclasses.fields(ParserOptions) if option.metadata]
-
+_FLAGGED = [option for option in dataclasses.fields(ParserOptions) if option.metadata]
+ARGUMENTS = {option.name: option.metadata["flag"][2:].replace("-", "_") for option in _FLAGGED}
+"""The names of the arguments that set options of parsers, by option."""
 
 Factory = Callable[[ParserOptions], Any]
 
@@ -302,7 +301,7 @@ def add_parser_arguments(
 ) -> None:
     """Adds the flags; without ``default_lang``, the names of the files give the language."""
     parsers = f": {', '.join(parser_names())}, or MODULE:PARSER for a parser of your own"
-    for option in _flagged():
+    for option in _FLAGGED:
         flag, text = option.metadata["flag"], option.metadata["help"]
         if isinstance(option.default, bool):
             group.add_argument(flag, action="store_true", help=text)
@@ -318,8 +317,7 @@ def add_parser_arguments(
 
 def options_from_arguments(arguments: argparse.Namespace) -> ParserOptions:
     """Returns the options that were given on a command line; raises ValueError for one that is out of range."""
-    names = {option.name: option.metadata["flag"][2:].replace("-", "_") for option in _flagged()}
-    return ParserOptions(**{name: getattr(arguments, argument) for name, argument in names.items()})
+    return ParserOptions(**{name: getattr(arguments, argument) for name, argument in ARGUMENTS.items()})
 
 
 class ControlParser:

@@ -9,7 +9,7 @@ from tree_fairseq.errors import ParserUnavailableError
 from tree_fairseq.parsing.interface import DependencyWord, ParsedText
 from tree_fairseq.parsing.parsers import FLAT_TAG
 from tree_fairseq.trees.subwords import align_pieces
-from tree_fairseq.trees.tree import Tree
+from tree_fairseq.trees.tree import Tree, tree_from_nested
 
 logger = logging.getLogger(__name__)
 
@@ -26,18 +26,7 @@ def to_label(label: str) -> str:
 
 def to_tree(parsed: Any) -> Tree:
     """Converts a ``ParseTree`` of Stanza, without recursion."""
-    built: list[Tree] = []
-    nodes, stack = [], [parsed]
-    while stack:
-        node = stack.pop()
-        nodes.append(node)
-        stack.extend(node.children)
-    for node in reversed(nodes):
-        # Children were visited from right to left, so this order builds them from left to right.
-        first = len(built) - len(node.children)
-        children = built[first:]
-        built[first:] = [Tree(to_label(node.label), children) if children else Tree(node.label)]
-    return built[0]
+    return tree_from_nested(parsed, lambda node: (to_label(node.label) if node.children else node.label, node.children))
 
 
 def to_dependencies(document: Any) -> list[list[DependencyWord]]:

@@ -171,6 +171,13 @@ class PreprocessPlan:
         """The folder of ``--destdir``."""
         return Path(self.args.destdir)
 
+    def given_dictionary(self, lang: str) -> str | None:
+        """The dictionary that is given for a language: with ``--joined-dictionary`` there is one for both."""
+        source, target = self.args.srcdict, self.args.tgtdict
+        if self.args.joined_dictionary:
+            return source or target
+        return source if lang == self.args.source_lang else target
+
     @property
     def written_splits(self) -> list[str]:
         """Names of the splits whose token files will be written."""
@@ -380,10 +387,7 @@ def start_manifest(plan: PreprocessPlan) -> Manifest:
 
 def reused_labels(plan: PreprocessPlan, lang: str) -> Path | None:
     """Returns the label dictionary that lies beside a given dictionary, if there is one."""
-    args = plan.args
-    given = args.srcdict if lang == args.source_lang else args.tgtdict
-    if args.joined_dictionary:
-        given = args.srcdict or args.tgtdict
-    folders = [os.path.dirname(given), args.destdir] if given else []
+    given = plan.given_dictionary(lang)
+    folders = [os.path.dirname(given), plan.destination] if given else []
     paths = (Path(folder) / label_dictionary_name(lang) for folder in folders)
     return next(filter(Path.exists, paths), None)

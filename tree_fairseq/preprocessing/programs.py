@@ -150,11 +150,7 @@ def _spellings(plan: PreprocessPlan, inputs: Inputs, labels: dict[str, Counter[s
 
 def _given(plan: PreprocessPlan, side: SymbolSide) -> Path | None:
     """The spelling beside a given dictionary of a side."""
-    args = plan.args
-    given = args.srcdict if side.side == "source" else args.tgtdict
-    if args.joined_dictionary:
-        given = args.srcdict or args.tgtdict
-    if not given:
+    if not (given := plan.given_dictionary(side.lang)):
         return None
     beside = Path(given).parent / spelling_name(side.lang)
     if not beside.exists():

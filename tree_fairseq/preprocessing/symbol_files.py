@@ -76,11 +76,8 @@ def encode_symbol_text(text: TextInput, side: SymbolSide, work: Work, name: str)
                 keep(*_encode(side, text.path, enumerate(read_lines(trees), start=result.lines + 1)))
         else:
             encode, faults = partial(outcome_or_error, partial(_encode_chunk, side, text.path)), FaultyLines()
-            for encoded in work.pool.map(encode, text.chunks, f"encoded {text.path}"):
-                with faults:
-                    if isinstance(encoded, InputError):
-                        raise encoded
-                    keep(*encoded)
+            for encoded in faults.without_errors(work.pool.map(encode, text.chunks, f"encoded {text.path}")):
+                keep(*encoded)
             faults.raise_all()
     arities = (side.encoding.split(symbol)[1] for symbol in result.counts)
     result.degree = 2 if side.encoding.binarization == "lcrs" else max(arities, default=0)

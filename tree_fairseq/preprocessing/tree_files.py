@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -189,7 +189,7 @@ class SplitTrees:
     failed_sentences: int = 0
     labels: Counter[str] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)
-    _numbers: defaultdict[str, int] = field(default_factory=lambda: _numbering())
+    _numbers: dict[str, int] = field(default_factory=dict)
 
     def add(self, chunk: EncodedChunk) -> TreeBlock:
         """Counts a chunk and returns its trees with the split's numbers of labels."""
@@ -201,16 +201,9 @@ class SplitTrees:
         self.leaves += int(chunk.trees.leaf_counts.sum(dtype=np.int64))
         self.nodes += len(chunk.trees.rows)
         self.labels.update(chunk.labels)
-        numbers = np.array([self._numbers[label] for label in chunk.labels], np.int32)
+        numbers = np.array([self._numbers.setdefault(label, len(self._numbers)) for label in chunk.labels], np.int32)
         chunk.trees.rows[:, 0] = numbers[chunk.trees.rows[:, 0]]
         return chunk.trees
-
-
-def _numbering() -> defaultdict[str, int]:
-    """A mapping that gives each new key the next number."""
-    numbers: defaultdict[str, int] = defaultdict()
-    numbers.default_factory = numbers.__len__
-    return numbers
 
 
 def encode_split(
@@ -250,10 +243,8 @@ def encode_split(
             return trees
         encode = functools.partial(outcome_or_error, functools.partial(encode_chunk, text.path, options))
         bar, faults = stack.enter_context(progress_bar(text.path.name, text.lines, "lines")), FaultyLines()
-        for chunk in work.pool.map(encode, text.chunks, f"encoded {text.path}", progress=False):
-            if isinstance(chunk, InputError):
-                faults.add(chunk)
-                continue
+        chunks = work.pool.map(encode, text.chunks, f"encoded {text.path}", progress=False)
+        for chunk in faults.without_errors(chunks):
             for line, reasons in chunk.failed.items():
                 logger.warning("%s:%d: flat tree, or none: %s", text.path, line, "; ".join(reasons))
             keep(chunk)

@@ -90,6 +90,14 @@ class FaultyLines:
         if self.errors:
             raise FaultyLinesError.of(self.errors) if len(self.errors) > 1 else self.errors[0]
 
+    def without_errors(self, outcomes: Iterable[Result | InputError]) -> Iterator[Result]:
+        """Adds the errors among the outcomes of `outcome_or_error`, and yields the other ones."""
+        for outcome in outcomes:
+            if isinstance(outcome, InputError):
+                self.add(outcome)
+            else:
+                yield outcome
+
 
 def outcome_or_error(function: Callable[[Any], Result], argument: Any) -> Result | InputError:
     """Calls a function in another process; returns its result, or what it raises about lines, as these come first."""

@@ -7,7 +7,7 @@ import json
 import random
 
 from tree_fairseq.trees.subwords import SUBWORD_SUFFIX
-from tree_fairseq.trees.tree import Forest, Tree, tree_from_preorder
+from tree_fairseq.trees.tree import Forest, Tree, tree_from_nested
 
 INTERMEDIATE = "@"  # the first character of the labels of the nodes that `binarize` inserts
 
@@ -69,7 +69,7 @@ def reattach(tree: Tree, share: float, generator: random.Random) -> Tree:
         drawn, place = generator.random(), generator.random()
         if drawn < share and (places := _places(node)):
             _move(node, *places[int(place * len(places))])
-    return _tree(root)
+    return tree_from_nested(root, lambda node: (node.label, node.children))
 
 
 def degrade(forest: Forest, share: float) -> Forest:
@@ -122,13 +122,3 @@ def _move(node: _Node, phrase: _Node, place: int) -> None:
         node.parent.children.remove(node)
     phrase.children.insert(place, node)
     node.parent = phrase
-
-
-def _tree(root: _Node) -> Tree:
-    labels, counts, stack = [], [], [root]
-    while stack:
-        node = stack.pop()
-        labels.append(node.label)
-        counts.append(len(node.children))
-        stack += reversed(node.children)
-    return tree_from_preorder(labels, counts)

@@ -154,7 +154,7 @@ class Tree:
                 raise ValueError(f"a node is a dictionary with a label, not {str(node)[:60]!r}")
             return node["label"], node.get("children") or ()
 
-        return _tree_from_nested(values, parts)
+        return tree_from_nested(values, parts)
 
     def to_nltk(self) -> Any:
         """Returns the tree as an ``nltk.Tree`` whose leaves are strings; raises MissingLibraryError without NLTK.
@@ -170,7 +170,7 @@ class Tree:
     def from_nltk(cls, tree: Any) -> Tree:
         """The tree of an ``nltk.Tree``; the inverse of `to_nltk`. Raises TypeError for a leaf that is not a string."""
         # A leaf is any object that is not a tree.
-        return _tree_from_nested(tree, lambda node: (node.label(), node) if hasattr(node, "label") else (node, ()))
+        return tree_from_nested(tree, lambda node: (node.label(), node) if hasattr(node, "label") else (node, ()))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Tree):
@@ -214,7 +214,7 @@ class Tree:
 _set_label, _set_children = Tree.__dict__["label"].__set__, Tree.__dict__["children"].__set__
 
 
-def _tree_from_nested(root: Any, parts: Callable[[Any], tuple[str, Iterable[Any]]]) -> Tree:
+def tree_from_nested(root: Any, parts: Callable[[Any], tuple[str, Iterable[Any]]]) -> Tree:
     """The tree of other nested objects, without recursion; ``parts`` returns the label and the children of one."""
     labels: list[str] = []
     child_counts: list[int] = []

@@ -118,16 +118,17 @@ def _label_of(text: str, *, is_leaf: bool) -> str:
 
 def _object_tree(keys: Sequence[str], values: Sequence[Tree]) -> Tree:
     """The tree of an object, given its keys in order and the trees of their values."""
-    fields = dict(zip(keys, values))
-    if _is_tagged(keys, values):
+    tree = Tree(OBJECT, [Tree(key, (value,)) for key, value in zip(keys, values)])
+    fields = fields_of(tree)
+    if fields.keys() == {"tag", "contents"} and is_string(fields["tag"]):
         contents = fields["contents"]
         tag = _label_of(text_of(fields["tag"].label), is_leaf=False)
         return Tree(tag, contents.children if contents.label == LIST and len(contents.children) > 1 else (contents,))
-    if _is_rooted(keys, values):
-        children = [child.children[0] for child in fields["children"].children]
-        return Tree(ROOTED, (Tree(text_of(fields["root"].label), children),))
-    tree = Tree(OBJECT, [Tree(key, (value,)) for key, value in zip(keys, values)])
-    return node_tree(fields_of(tree)) or parse_tree(fields_of(tree)) or tree
+    if fields.keys() == {"root", "children"} and is_string(fields["root"]) and fields["children"].label == LIST:
+        children = fields["children"].children
+        if all(child.label == ROOTED and len(child.children) == 1 for child in children):
+            return Tree(ROOTED, (Tree(text_of(fields["root"].label), [child.children[0] for child in children]),))
+    return node_tree(fields) or parse_tree(fields) or tree
 
 
 def _with_marker_moved(tree: Tree) -> Tree:
@@ -148,19 +149,6 @@ def _spelled_tree(tree: Tree) -> Tree | None:
 
     fields = fields_of(tree)
     return fields[""].fold(spelled) if list(fields) == [""] else None
-
-
-def _is_tagged(keys: Sequence[str], values: Sequence[Tree]) -> bool:
-    return sorted(keys) == ["contents", "tag"] and is_string(values[keys.index("tag")])
-
-
-def _is_rooted(keys: Sequence[str], values: Sequence[Tree]) -> bool:
-    if sorted(keys) != ["children", "root"] or not is_string(values[keys.index("root")]):
-        return False
-    children = values[keys.index("children")]
-    return children.label == LIST and all(
-        child.label == ROOTED and len(child.children) == 1 for child in children.children
-    )
 
 
 @dataclass
