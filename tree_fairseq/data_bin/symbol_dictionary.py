@@ -6,7 +6,6 @@ and child are symbols, and the root is on branch 0 of ``<root>``.
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import os
 import re
@@ -18,7 +17,7 @@ import torch
 from fairseq.data import Dictionary
 from torch import Tensor
 
-from tree_fairseq.errors import ArityMismatchError, CorruptFileError, DictionaryMismatchError, SymbolTreeError
+from tree_fairseq.errors import CorruptFileError, DictionaryMismatchError, SymbolTreeError
 from tree_fairseq.support.files import require_plain_file
 from tree_fairseq.trees.notations import Notation
 from tree_fairseq.trees.symbols import NULL, UNKNOWN_LABEL, SymbolEncoding, parents_and_branches, unknown_symbol
@@ -49,12 +48,7 @@ class SymbolTable:
     @classmethod
     def from_symbols(cls, symbols: Sequence[str], encoding: SymbolEncoding) -> SymbolTable:
         """Returns the table of a dictionary's symbols, in the order of their ids."""
-        arities = []
-        for symbol in symbols:
-            try:
-                arities.append(encoding.split(symbol)[1])
-            except ArityMismatchError:
-                arities.append(-1)
+        arities = [encoding.parts(symbol)[1] for symbol in symbols]
         is_binary = encoding.binarization == "lcrs"
         null = list(symbols).index(NULL) if is_binary and NULL in symbols else None
         degree = 2 if is_binary else max(1, *arities)
@@ -118,10 +112,7 @@ class SymbolDictionary(TreeDictionary):
         """Returns the id of a symbol, or that of the unknown symbol with its arity."""
         if sym in self.indices:
             return self.indices[sym]
-        try:
-            return self.indices.get(unknown_symbol(self.encoding.split(sym)[1]), self.unk_index)
-        except ArityMismatchError:
-            return self.unk_index
+        return self.indices.get(unknown_symbol(self.encoding.parts(sym)[1]), self.unk_index)
 
     def unknown_ids(self) -> list[int]:
         """Returns the ids of ``<unk>`` and of the unknown symbols of all arities."""
@@ -131,10 +122,7 @@ class SymbolDictionary(TreeDictionary):
         return self.encoding.decode([self[index] for index in self.kept(ids)])
 
     def text(self, index: int) -> str | None:
-        try:
-            label, arity = self.encoding.split(self[index])
-        except ArityMismatchError:
-            return None
+        label, arity = self.encoding.parts(self[index])
         # The one branch of a binary tree leads to the next sibling.
         is_leaf = arity == 0 or (self.encoding.binarization == "lcrs" and arity == 1)
         return self.notation.leaf_text(label) if is_leaf and label not in (NULL, UNKNOWN_LABEL) else None
@@ -189,10 +177,7 @@ def build_symbol_dictionary(
 
 def _labels(dictionary: Dictionary, encoding: SymbolEncoding) -> set[str]:
     """Returns the labels of the symbols of a dictionary."""
-    labels = set()
-    for symbol in dictionary.symbols:
-        with contextlib.suppress(ArityMismatchError):
-            labels.add(encoding.split(symbol)[0])
+    labels = {label for label, arity in map(encoding.parts, dictionary.symbols) if arity >= 0}
     return labels - {NULL, UNKNOWN_LABEL}
 
 

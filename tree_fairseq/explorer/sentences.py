@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable, Optional
 
-import numpy as np
 from fairseq import utils
 from fairseq.hub_utils import GeneratorHubInterface
 
@@ -23,7 +22,6 @@ from tree_fairseq.errors import DataFolderError, InputError, TreeFairseqError, T
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.parsing.pieces import SplitWords, join_pieces
 from tree_fairseq.trees.bracket import read_forest
-from tree_fairseq.trees.spans import TreeSpans, decode
 from tree_fairseq.trees.tree import Forest, forest_leaves
 
 logger = logging.getLogger(__name__)
@@ -198,5 +196,4 @@ def _forest(tree: StoredTree, labels, tokens: list[str]) -> Forest:
     """Returns the forest of a stored tree, or of as many of its sentences as there are tokens."""
     if len(tokens) < tree.num_leaves:
         tree = cut_tree(tree, len(tokens))
-    spans = np.stack([tree.start, tree.end, tree.depth], axis=1)
-    return decode(TreeSpans(tokens, [labels[label] for label in tree.label.tolist()], spans))
+    return tree.forest(labels, tokens)

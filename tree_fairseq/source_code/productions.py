@@ -99,7 +99,7 @@ def _parse_link(link: str) -> Link:
         if _has_no_child(word):
             token = word
             continue
-        name, _, many = _list_word(word)
+        name, _, many = list_word(word)
         if name == REST:
             fields.append(rest_type(type_name))
         else:
@@ -215,14 +215,14 @@ def _joined_lists(words: str, others: str) -> str:
     """The words of a node and those of its rest; a list that was cut is one list again."""
     first, _, last = words.rpartition(" ")
     following, _, rest = others.partition(" ")
-    name, is_list, many = _list_word(last)
-    next_name, next_is_list, next_many = _list_word(following)
+    name, is_list, many = list_word(last)
+    next_name, next_is_list, next_many = list_word(following)
     if name == next_name and (is_list or next_is_list or name == "_"):
         return f"{first} {name}*{many + next_many} {rest}".rstrip()
     return f"{words} {others}".rstrip()
 
 
-def _list_word(word: str) -> tuple[str, bool, int]:
+def list_word(word: str) -> tuple[str, bool, int]:
     """The name of a field, whether it is a list, and how many children it has."""
     name, star, count = word.partition("*")
     return name.removesuffix("[]"), bool(star) or name.endswith("[]"), int(count or 1)

@@ -11,7 +11,7 @@ from typing import Any
 
 from tree_fairseq.errors import EmptySymbolTreeError
 from tree_fairseq.source_code.language import LINE_BREAK, Language, syntax_error
-from tree_fairseq.source_code.productions import counted_list, leaf_label, node, parse_label
+from tree_fairseq.source_code.productions import counted_list, leaf_label, list_word, node, parse_label
 from tree_fairseq.trees.text import escape_label, unescape_label
 from tree_fairseq.trees.tree import Tree
 
@@ -158,10 +158,8 @@ def _ast(here: Tree, children: list[Any]) -> Any:
     for word in link.words:
         name, is_constant, constant = word.partition("=")
         if not is_constant:
-            name, _, count = word.partition("*")
-            is_list = word != name or name.endswith("[]")
-            name = name.removesuffix("[]")
-            arguments[name] = [next(values) for _ in range(int(count or 1))] if is_list else next(values)
+            name, is_list, count = list_word(word)
+            arguments[name] = [next(values) for _ in range(count)] if is_list else next(values)
         elif kinds[name][0] == "int":
             arguments[name] = int(constant)
         elif kinds[name][0] == "cmpop":

@@ -7,7 +7,7 @@ from typing import Any
 
 from tree_fairseq.errors import NotationError
 from tree_fairseq.source_code.language import Language, library_version, syntax_error
-from tree_fairseq.source_code.productions import counted_list, leaf_label, node, parse_label
+from tree_fairseq.source_code.productions import counted_list, leaf_label, list_word, node, parse_label
 from tree_fairseq.support.python_versions import import_library
 from tree_fairseq.trees.text import escape_label, unescape_label
 from tree_fairseq.trees.tree import Tree
@@ -63,12 +63,8 @@ class Sql(Language):
             elif is_constant:
                 arguments[name] = self._constant(unescape_label(constant))
             else:
-                name, is_list, count = word.partition("*")
-                is_list = is_list or name.endswith("[]")
-                if is_list:
-                    arguments[name.removesuffix("[]")] = [next(values) for _ in range(int(count or 1))]
-                else:
-                    arguments[name] = next(values)
+                name, is_list, count = list_word(word)
+                arguments[name] = [next(values) for _ in range(count)] if is_list else next(values)
         if next(values, None) is not None:
             raise ValueError(f"{here.label!r} has {len(children)} children")
         if production.text is not None:
@@ -99,9 +95,7 @@ def _tree(expression: Any) -> Tree:
             children.append(_tree(value))
         elif isinstance(value, list):
             words.append(counted_list(name, len(value)))
-            children += [
-                _tree(item) if hasattr(item, "args") else Tree(leaf_label(_TEXT, _text(item))) for item in value
-            ]
+            children += map(_item, value)
         elif isinstance(value, enum.Enum):
             words.append(f"{name}={_ENUM}{type(value).__name__}.{value.name}")
         elif isinstance(value, int):

@@ -6,12 +6,13 @@ left to right, with the blanks that people write. Comments are left out.
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import Any, NamedTuple
 
 from tree_fairseq.errors import EmptySymbolTreeError, MissingLibraryError, NotationError
 from tree_fairseq.source_code.language import LINE_BREAK, Language, is_installed, library_version, syntax_error
-from tree_fairseq.source_code.productions import counted, leaf_label, node, parse_label, split_leaf
+from tree_fairseq.source_code.productions import counted, leaf_label, list_word, node, parse_label, split_leaf
 from tree_fairseq.source_code.spacing import LEAF, Spacing, spacing_of
 from tree_fairseq.support.python_versions import import_library
 from tree_fairseq.trees.text import escape_label, unescape_label
@@ -127,8 +128,7 @@ class TreeSitter(Language):
                 if word[0] == "'":
                     parts.append((unescape_label(word[1:]), link.type))
                 else:
-                    count = word.partition("*")[2]
-                    parts += [next(children) for _ in range(int(count or 1))]
+                    parts += [next(children) for _ in range(list_word(word)[2])]
             if next(children, None) is not None:
                 raise ValueError(f"{item.label!r} has {len(item.children)} children")
             stack += reversed(parts)
@@ -141,37 +141,27 @@ def _distribution(module: str) -> str:
 
 def _is_text(here: Any) -> bool:
     """Whether a node is a leaf: a name, a number, or a literal with quotation marks."""
-    return here.is_named and (
-        here.child_count == 0 or re.search("string|char(acter)?_literal|regex", here.type) is not None
-    )
+    return here.is_named and (here.child_count == 0 or _LITERAL.search(here.type) is not None)
 
 
 def _tree(here: Any, type_name: str | None = None, skip_ends: bool = False) -> Tree:
     if type_name is None and _is_text(here):
         return Tree(leaf_label(here.type, here.text.decode()))
-    words: list[str] = []
+    names: list[str] = []
     children: list[Tree] = []
-    last, count = "", 0
     below = here.children
     for place, child in enumerate(below):
         if child.is_extra or (skip_ends and place in (0, len(below) - 1)):
             continue
         if child.is_named:
-            name = here.field_name_for_child(place) or "_"
-            if name == last:
-                count += 1
-            else:
-                if count:
-                    words.append(counted(last, count))
-                last, count = name, 1
+            names.append(here.field_name_for_child(place) or "_")
             children.append(_tree(child))
-            continue
-        if count:
-            words.append(counted(last, count))
-        last, count = "", 0
-        words.append("'" + escape_label(child.type))
-    if count:
-        words.append(counted(last, count))
+        else:
+            names.append("'" + escape_label(child.type))
+    words: list[str] = []
+    for name, group in itertools.groupby(names):
+        same = list(group)
+        words += same if name[0] == "'" else [counted(name, len(same))]
     return node(type_name or here.type, words, children)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,11 +50,13 @@ class BufferedBatch(dict):
 
 def _in_one_buffer(batch: Mapping, **memory: bool) -> tuple[Tensor, _Layout]:
     """Returns the bytes of the tensors, and their layout."""
-    found = {id(tensor): tensor for tensor in _tensors(dict(batch))}
+    found: dict[int, Tensor] = {}
+    _with(dict(batch), lambda value: found.setdefault(id(value), value) if isinstance(value, Tensor) else value)
     # Tensors of wider numbers come first, so each begins at a multiple of the width of its numbers.
     ordered = sorted(found.values(), key=lambda tensor: -tensor.element_size())
     places = {id(tensor): _Place(number) for number, tensor in enumerate(ordered)}
-    layout = _Layout(_with_places(dict(batch), places), [(tensor.dtype, tensor.shape) for tensor in ordered])
+    placed = _with(dict(batch), lambda value: places[id(value)] if isinstance(value, Tensor) else value)
+    layout = _Layout(placed, [(tensor.dtype, tensor.shape) for tensor in ordered])
     buffer = torch.empty(sum(_sizes(layout)), dtype=torch.uint8, **memory)
     for view, tensor in zip(_views(buffer, layout), ordered):
         view.copy_(tensor)
@@ -63,7 +65,8 @@ def _in_one_buffer(batch: Mapping, **memory: bool) -> tuple[Tensor, _Layout]:
 
 def _put_together(buffer: Tensor, layout: _Layout) -> BufferedBatch:
     """Returns the batch, whose tensors are views of the buffer."""
-    return BufferedBatch(_with_tensors(layout.batch, _views(buffer, layout)))
+    views = _views(buffer, layout)
+    return BufferedBatch(_with(layout.batch, lambda value: views[value.number] if type(value) is _Place else value))
 
 
 def _sizes(layout: _Layout) -> list[int]:
@@ -76,28 +79,11 @@ def _views(buffer: Tensor, layout: _Layout) -> list[Tensor]:
     return [part.view(dtype).view(shape) for part, (dtype, shape) in zip(parts, layout.kinds)]
 
 
-def _tensors(value: Any) -> Iterator[Tensor]:
-    if isinstance(value, Tensor):
-        yield value
-    elif type(value) in (dict, list, tuple):
-        for part in value.values() if type(value) is dict else value:
-            yield from _tensors(part)
-
-
-def _with_places(value: Any, places: Mapping[int, _Place]) -> Any:
-    if isinstance(value, Tensor):
-        return places[id(value)]
+def _with(value: Any, change: Callable[[Any], Any]) -> Any:
+    """Copies dicts, lists and tuples with all that is in them changed."""
     if type(value) is dict:
-        return {name: _with_places(part, places) for name, part in value.items()}
-    return type(value)(_with_places(part, places) for part in value) if type(value) in (list, tuple) else value
-
-
-def _with_tensors(value: Any, views: Sequence[Tensor]) -> Any:
-    if type(value) is _Place:
-        return views[value.number]
-    if type(value) is dict:
-        return {name: _with_tensors(part, views) for name, part in value.items()}
-    return type(value)(_with_tensors(part, views) for part in value) if type(value) in (list, tuple) else value
+        return {name: _with(part, change) for name, part in value.items()}
+    return type(value)(_with(part, change) for part in value) if type(value) in (list, tuple) else change(value)
 
 
 class KeepsRemainder(FairseqDataset):

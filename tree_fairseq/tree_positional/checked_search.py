@@ -34,14 +34,10 @@ class ProgramCheck:
         self._dictionary, self._language, self._schema = dictionary, language, schema
         is_preorder = dictionary.encoding.traversal == "dfs"
         self._scopes = None if schema is None or not is_preorder else Scopes(schema)
-        arities = dictionary.table().arity.tolist()
-        split = [
-            dictionary.encoding.split(symbol) if arity >= 0 else ("", -1)
-            for symbol, arity in zip(dictionary.symbols, arities)
-        ]
-        self._labels, self._arities = map(list, zip(*split))
+        parts = list(map(dictionary.encoding.parts, dictionary.symbols))
+        self._labels, self._arities = map(list, zip(*parts))
         self.concerned = torch.tensor(
-            [self._scopes is not None and arity >= 0 and Scopes.concern(label) for label, arity in split]
+            [self._scopes is not None and arity >= 0 and Scopes.concern(label) for label, arity in parts]
         )
         """``[V]`` bool: the symbols to which :meth:`is_possible` can say no where they do not complete a program."""
 

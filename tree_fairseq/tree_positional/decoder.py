@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tree_fairseq.data_bin.symbol_dictionary import SymbolTable
-from tree_fairseq.errors import ArityMismatchError
 from tree_fairseq.nn.shared_memory import MemoryDecoder
 from tree_fairseq.tree_positional.hypotheses import OpenNodes
 from tree_fairseq.tree_positional.positions import TreePositions, paths_of_batch
@@ -224,11 +223,8 @@ def factors(dictionary: Dictionary, encoding: SymbolEncoding) -> tuple[list[str]
     labels, arities = [], []
     special = {NULL, *dictionary.symbols[: dictionary.nspecial]}
     for symbol in dictionary.symbols:
-        try:
-            label, arity = encoding.split(symbol)
-        except ArityMismatchError:
-            label, arity = UNKNOWN_LABEL, -1
-        is_known = label != UNKNOWN_LABEL and symbol != NULL
+        label, arity = encoding.parts(symbol)
+        is_known = arity >= 0 and label != UNKNOWN_LABEL and symbol != NULL
         # What is special is never a word, so a label that is spelled alike is kept apart from it.
         labels.append((label + encoding.mark if label in special else label) if is_known else symbol)
         arities.append(arity if is_known else -1)

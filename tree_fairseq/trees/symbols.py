@@ -108,6 +108,13 @@ class SymbolEncoding:
             raise ArityMismatchError(f"{symbol!r} is not a symbol with an arity, such as {f'and{self.mark}2'!r}")
         return unescape_label(label), int(arity)
 
+    def parts(self, symbol: str) -> tuple[str, int]:
+        """The label and the arity of a symbol; itself and -1 if it has no arity, such as EOS and words."""
+        try:
+            return self.split(symbol)
+        except ArityMismatchError:
+            return symbol, -1
+
     def first_branch(self, arity: int) -> int:
         """The branch of a symbol's first child; in the ``lcrs`` form an only child is the next sibling, on branch 1."""
         return 1 if self.binarization == "lcrs" and arity == 1 else 0
