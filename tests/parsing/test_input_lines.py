@@ -13,12 +13,6 @@ from tree_fairseq.trees.bracket import write_forest
 from tree_fairseq.trees.tree import forest_leaves
 
 
-def test_well_formed_lines_are_read():
-    forest, failed = read_bracketed("(S (NP (NN a))) (S (NN -LRB-))", "stop")
-    assert write_forest(forest) == "(S (NP (NN a))) (S (NN -LRB-))" and not failed
-    assert read_bracketed("", "stop") == ((), ())
-
-
 @pytest.mark.parametrize(
     ("line", "words"),
     [
@@ -79,10 +73,6 @@ def test_any_line_is_read_or_refused(line):
 def test_sentences_end_after_final_punctuation(line, sentences):
     words = line.split()
     assert [" ".join(words[start:end]) for start, end in split_sentences(words)] == sentences
-
-
-def test_a_blank_line_has_no_sentences():
-    assert split_sentences([]) == []
 
 
 @settings(deadline=None)

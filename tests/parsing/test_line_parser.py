@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import random
 
 import pytest
 from hypothesis import given, settings
@@ -15,7 +14,6 @@ from tree_fairseq.errors import FaultyLinesError, LeafMismatchError, LineBreakEr
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.trees.bracket import write_forest
-from tree_fairseq.trees.subwords import split_words
 from tree_fairseq.trees.tree import forest_leaves
 
 TOKENS = "the man un@@ for@@ tunate ( ) -LRB- &apos;s &quot; &amp; . ? straße \\( a&lt;b @@ ￭".split()
@@ -71,16 +69,6 @@ def test_several_sentences_make_a_forest():
         forest
         == "(S (NP (T2 he)) (VP (T6 sleeps) (T1 .))) (S (NP (T3 she)) (VP (T7 (T7_sub un@@) (T7_sub reads)) (T1 .)))"
     )
-
-
-def test_strings_equal_trees_of_objects():
-    """The slow way works on tree objects, without strings in between."""
-    generator = random.Random(1)
-    for _ in range(50):
-        words = ["".join(generator.choices("ab(", k=generator.randint(1, 5))) for _ in range(generator.randint(1, 6))]
-        pieces = [[*(f"{letter}@@" for letter in word[:-1]), word[-1]] for word in words]
-        (line,) = toy().parse_lines([" ".join(piece for word in pieces for piece in word)])
-        assert line.forest == split_words((ToyParser().tree(words),), pieces)
 
 
 def test_words_are_split_by_a_subword_model(bpe_codes):

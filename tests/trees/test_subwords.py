@@ -60,12 +60,6 @@ def test_join_makes_a_word_of_all_its_pieces():
     assert joined.leaves() == ["▁the", "▁m+an", "▁sleeps"]
 
 
-def test_a_line_of_one_split_word():
-    assert write_forest(split_words(read_forest("(NN ab)"), [["a", "b"]])) == "(NN (NN_sub a) (NN_sub b))"
-    assert join_words(read_forest("(NN (NN_sub a) (NN_sub b))")) == read_forest("(NN ab)")
-    assert split_words((), []) == join_words(()) == ()
-
-
 @pytest.mark.parametrize("pieces", [[], [["the"], ["man"]], [["the"], [], ["sleeps"]], [["a"]] * 4])
 def test_pieces_that_do_not_fit_are_refused(pieces):
     with pytest.raises(PieceAlignmentError):
@@ -129,31 +123,11 @@ def test_sentencepiece_by_example(tokens, words):
     assert join_sentencepiece(tokens)[0] == words
 
 
-def test_alignment_of_pieces_within_words():
-    aligned = align_pieces(SENTENCE, OFFSETS, [(0, 3), (3, 5), (5, 7), (7, 14)], ["▁the", "▁m", "an", "▁sleeps"])
-    assert write_forest(aligned) == "(S (NP (DT ▁the) (NN (NN_sub ▁m) (NN_sub an))) (VP (VBZ ▁sleeps)))"
-
-
 def test_a_piece_over_two_tokens_joins_their_lowest_common_ancestor():
     aligned = align_pieces(SENTENCE, OFFSETS, [(0, 2), (2, 5), (5, 7), (7, 14)], ["th", "e▁m", "an", "▁sleeps"])
     assert write_forest(aligned) == "(S (NP (DT th) (NP_sub e▁m) (NN an)) (VP (VBZ ▁sleeps)))"
     aligned = align_pieces(SENTENCE, OFFSETS, [(0, 5), (5, 9), (9, 14)], ["the▁m", "an▁s", "leeps"])
     assert write_forest(aligned) == "(S (NP the▁m) (S_sub an▁s) (VP (VBZ leeps)))"
-
-
-def test_pieces_without_width_or_over_blanks_go_to_the_token_that_follows():
-    offsets = [(0, 0), (0, 3), (3, 4), (4, 7), (7, 8), (8, 14), (14, 14), (14, 15)]
-    aligned = align_pieces(SENTENCE, OFFSETS, offsets, list("abcdefgh"))
-    assert write_forest(aligned) == (
-        "(S (NP (DT (DT_sub a) (DT_sub b)) (NN (NN_sub c) (NN_sub d)))"
-        " (VP (VBZ (VBZ_sub e) (VBZ_sub f) (VBZ_sub g) (VBZ_sub h))))"
-    )
-
-
-def test_the_parts_of_a_contraction_share_their_pieces():
-    forest = read_forest("(PP (APPR zu) (NP (ART dem) (NN Haus)))")
-    aligned = align_pieces(forest, [(0, 3), (0, 3), (4, 8)], [(0, 1), (1, 3), (3, 8)], ["▁z", "um", "▁Haus"])
-    assert write_forest(aligned) == "(PP (PP_sub ▁z) (PP_sub um) (NP (NN ▁Haus)))"
 
 
 def test_a_piece_over_two_trees_goes_to_the_first():
@@ -162,12 +136,6 @@ def test_a_piece_over_two_trees_goes_to_the_first():
     aligned = align_pieces(forest, offsets, [(0, 2), (2, 5), (5, 7)], ["▁Hi", "!yo", "u."])
     assert write_forest(aligned) == "(S (UH ▁Hi) (. !yo)) (S u.)"
     assert write_forest(align_pieces(forest, offsets, [(0, 7)], ["▁Hi!you."])) == "(S ▁Hi!you.)"
-
-
-def test_a_token_without_pieces_disappears():
-    assert write_forest(align_pieces(SENTENCE, OFFSETS, [(0, 3), (8, 14)], ["the", "sleeps"])) == (
-        "(S (NP (DT the)) (VP (VBZ sleeps)))"
-    )
 
 
 def test_alignment_of_nothing():

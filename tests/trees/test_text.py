@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tree_fairseq.errors import LineBreakError, TextFormatError
-from tree_fairseq.trees.text import character_name, check_line, read_lines, tokens
+from tree_fairseq.trees.text import character_name, read_lines, tokens
 
 fairseq_tokenizer = pytest.importorskip("fairseq.tokenizer", reason="the reference tokenizer is fairseq's")
 
@@ -80,10 +80,6 @@ def test_bad_utf8_is_placed(tmp_path):
         list(read_lines(path))
     assert (caught.value.path, caught.value.line, caught.value.column) == (str(path), 2, 3)
     assert "iconv" in str(caught.value)
-
-
-def test_a_clean_line_is_returned():
-    assert check_line("a b\tc\xa0d") == "a b\tc\xa0d"
 
 
 def test_characters_are_named():

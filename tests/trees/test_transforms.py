@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import nltk
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 
 from tests.strategies import any_trees, plain_trees, trees
 from tests.trees.inverses import debinarize
@@ -26,6 +26,7 @@ def test_collapse_by_example():
 
 
 @given(trees() | any_trees())
+@example(read_tree("(@A (@A (@A a) (\\@A b) (C c)) (D d) (E e))"))
 @settings(deadline=None)
 def test_binarization_has_an_inverse(tree):
     binary = binarize(tree)
@@ -45,8 +46,3 @@ def test_inserted_nodes_are_right_children(tree):
 def test_binarization_by_example():
     tree = read_tree("(A (B b) (C c) (D d) (E e))")
     assert write_forest((binarize(tree),)) == "(A (B b) (@A (C c) (@A (D d) (E e))))"
-
-
-def test_intermediate_labels_of_the_user_are_kept_apart():
-    tree = read_tree("(@A (@A (@A a) (\\@A b) (C c)) (D d) (E e))")
-    assert debinarize(binarize(tree)) == tree
