@@ -91,7 +91,7 @@ def _write_forever(folder):
 
 @pytest.mark.parametrize("moment", [0.01, 0.03, 0.1])
 def test_a_killed_writer_leaves_complete_batches(tmp_path, moment):
-    opened(tmp_path).close()
+    opened(tmp_path)
     writer = multiprocessing.get_context("fork").Process(target=_write_forever, args=(tmp_path,))
     writer.start()
     time.sleep(moment)

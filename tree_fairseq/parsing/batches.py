@@ -234,9 +234,6 @@ class ParseCache:
             self._connection.execute("BEGIN IMMEDIATE")
             self._connection.executemany("INSERT OR IGNORE INTO parses VALUES (?, ?)", rows)
 
-    def close(self) -> None:
-        self._connection.close()
-
     def _key(self, text: str) -> bytes:
         digest = self._prefix.copy()
         digest.update(text.encode("utf-8", "surrogatepass"))

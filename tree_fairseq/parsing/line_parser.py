@@ -211,9 +211,7 @@ class LineParser:
             raw = join_text(line, self.options)
             return PreparedLine(number, texts=[raw.text] if raw.text.strip() else [], raw=raw)
         split = join_pieces(tokens(line), self.options, self._model)
-        visible = split.words
-        if "&" in line:
-            visible = list(map(unescape_entities, visible))
+        visible = list(map(unescape_entities, split.words))
         spans = split_sentences(visible) if self.options.ssplit == "punct" else [(0, len(visible))] if visible else []
         return PreparedLine(
             number,

@@ -7,7 +7,7 @@ import logging
 import os
 import re
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -223,19 +223,15 @@ def tree_sides_of(args: Namespace, source_lang: str, target_lang: str | None) ->
         options = options_from_arguments(Namespace(**{**vars(args), **own}))
         options = _with_subwords(options, requests.get(name))
         given.append(options)
+        texts = (split.path(suffix) for split in splits_of(args) for suffix in (lang, "tsv"))  # of training first
         recorded = Manifest.to_extend(args.destdir, source_lang, target_lang).sides.get(lang)
         if recorded is not None and options.subwords == "auto":
             options = options.replace(subwords=recorded.parser["subwords"])
-        elif text := next(filter(Path.is_file, _texts_of(args, lang)), None):
+        elif text := next(filter(Path.is_file, texts), None):
             options = with_kind_of(options, read_lines(text), text)
         sides.append(TreeSide(name, lang, options))
     require_read(*given)
     return tuple(sides)
-
-
-def _texts_of(args: Namespace, lang: str) -> Iterator[Path]:
-    """The files that may have the text of a side, the training text first."""
-    return (split.path(suffix) for split in splits_of(args) for suffix in (lang, "tsv"))
 
 
 def _with_subwords(options: ParserOptions, request: SideRequest | None) -> ParserOptions:

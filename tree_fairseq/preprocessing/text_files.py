@@ -331,9 +331,7 @@ def _is_split(text: TextInput, key: tuple[str, str], request: SideRequest) -> bo
     if request.kind is None or request.is_raw:
         return False
     marks = marks_of_text(read_lines(text.path), text.path)
-    if request.must_learn and key[0] != "train":
-        return False
-    if marks.kind == "none":
+    if marks.kind == "none" or request.must_learn and key[0] != "train":
         return False
     if request.must_learn or marks.kind != request.kind:
         names = {BPE: "subword-nmt (@@)", SENTENCEPIECE: "SentencePiece (\u2581)"}

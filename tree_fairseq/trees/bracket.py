@@ -64,13 +64,10 @@ def read_forest(
     open at once. Raises a subclass of TreeFormatError, with the column.
     """
     try:
-        return _StrictReader(_without_line_break(line), depth_limit).read()
+        whole = line[:-1].removesuffix("\r") if line.endswith("\n") else line
+        return _StrictReader(whole, depth_limit).read()
     except TreeFormatError as error:
         raise error.at(path, line_number) from None
-
-
-def _without_line_break(line: str) -> str:
-    return line[:-1].removesuffix("\r") if line.endswith("\n") else line
 
 
 def read_tree(line: str) -> Tree:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -224,18 +223,12 @@ def _plain_lines(data: bytes, kinds: np.ndarray, places: np.ndarray, is_checked:
         bad |= np.maximum.reduceat(level, starts) - at_start > DEPTH_LIMIT
     if not is_checked:
         # A leaf such as ``0=word`` may carry its position.
-        found = [place for place in _occurrences(data, b"=") if data[place - 1 : place].isdigit()]
+        equals = (match.start() for match in re.finditer(b"=", data))
+        found = [place for place in equals if data[place - 1 : place].isdigit()]
         if not data.isascii():
             found += [match.start() for match in _WHITE.finditer(data)]
         bad[np.searchsorted(newlines, found)] = True
     return ~bad
-
-
-def _occurrences(data: bytes, part: bytes) -> Iterator[int]:
-    place = data.find(part)
-    while place >= 0:
-        yield place
-        place = data.find(part, place + 1)
 
 
 def _by_level(level: np.ndarray) -> np.ndarray:

@@ -346,10 +346,7 @@ def _cut(row: str, width: int) -> str:
 def text_columns(text: str) -> int:
     """The number of columns that a text takes in a terminal; characters of East Asian scripts take two."""
     return sum(
-        0 if unicodedata.category(character) in ("Mn", "Me", "Cf") else 2 if _is_wide(character) else 1
+        1 + (unicodedata.east_asian_width(character) in ("F", "W"))
         for character in text
+        if unicodedata.category(character) not in ("Mn", "Me", "Cf")
     )
-
-
-def _is_wide(character: str) -> bool:
-    return unicodedata.east_asian_width(character) in ("F", "W")

@@ -119,15 +119,6 @@ def _parts(node: Tree, key: str) -> tuple[str, list[Tree] | None]:
     return f'"{key}":{quote(text)}{value}', [child for child in below if not _is_mark(child)] if below else None
 
 
-def is_flat(items: Sequence[Tree]) -> bool:
-    """Whether a list has the form of py150: nodes with a type, and some with the numbers of their children."""
-    if not items or items[0].label != OBJECT:
-        return False
-    nodes = items[:-1] if items[-1] == Tree("0") else items
-    numbers = [_numbers(item) for item in nodes]
-    return None not in numbers and any(numbers)
-
-
 def _numbers(item: Tree) -> list[int] | None:
     """The numbers of the children of a node in a list of nodes; None for another item."""
     fields = fields_of(item)
@@ -138,13 +129,21 @@ def _numbers(item: Tree) -> list[int] | None:
     return list(map(int, labels)) if is_node and are_numbers else None
 
 
-def flat_tree(items: Sequence[Tree]) -> Tree:
-    """The tree of a list in the form of py150; raises NotationError if its numbers do not make one in this order."""
+def flat_tree(items: Sequence[Tree]) -> Tree | None:
+    """The tree of a list in the form of py150: nodes with a type, and some with the numbers of their children.
+
+    It is None for other lists; raises NotationError if the numbers do not make a tree in this order.
+    """
+    if not items or items[0].label != OBJECT:
+        return None
     nodes = items[:-1] if items[-1] == Tree("0") else items
+    below = [_numbers(item) for item in nodes]
+    if None in below or not any(below):
+        return None
     built: list[Tree] = [Tree("")] * len(nodes)
     sizes = [0] * len(nodes)
     for number in range(len(nodes) - 1, -1, -1):
-        numbers, end = _numbers(nodes[number]) or [], number + 1
+        numbers, end = below[number] or [], number + 1
         for child in numbers:
             if child != end or child >= len(nodes):
                 raise _not_a_tree(number)

@@ -35,7 +35,6 @@ from tree_fairseq.trees.notations.json_nodes import (
     fields_of,
     flat_text,
     flat_tree,
-    is_flat,
     is_literal,
     is_string,
     node_pieces,
@@ -162,7 +161,7 @@ class _Open:
     def tree(self) -> Tree:
         if self.closer == "}":
             return _object_tree(self.keys, self.values)
-        return flat_tree(self.values) if is_flat(self.values) else Tree(LIST, self.values)
+        return flat_tree(self.values) or Tree(LIST, self.values)
 
 
 class _JsonReader:
