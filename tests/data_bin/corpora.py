@@ -8,12 +8,15 @@ import signal
 from pathlib import Path
 from typing import Callable
 
+import numpy as np
 from fairseq import options
 from fairseq_cli import preprocess
 
 import tree_fairseq  # noqa: F401  (importing it is what changes the command)
 from tree_fairseq.data_bin.kinds import export_forests
+from tree_fairseq.data_bin.tree_store import TreeBlock
 from tree_fairseq.trees.bracket import write_forest
+from tree_fairseq.trees.spans import encode
 from tree_fairseq.trees.tree import Forest, Tree, forest_leaves
 
 WORDS = "the old man boat sleeps über 日本 ( ) -LRB- t(est) a\\ <unk> &apos;s un@@".split()
@@ -141,3 +144,19 @@ def forests_with_words(folder: Path, lang: str, split: str, text: Path) -> list[
         words = iter(line.split())
         found.append(tuple(tree.map_leaves([next(words) for _ in tree.leaves()]) for tree in forest))
     return found
+
+
+def block_of(forests: list[Forest], names: list[str]) -> TreeBlock:
+    """The arrays of forests, one node at a time; labels are numbered by their place in ``names``."""
+    rows, leaf_counts, node_counts = [], [], []
+    for forest in forests:
+        spans = encode(forest)
+        leaf_counts.append(len(spans.leaves))
+        node_counts.append(len(spans.labels))
+        for label, (start, end, depth) in zip(spans.labels, spans.spans.tolist()):
+            if label not in names:
+                names.append(label)
+            rows.append((names.index(label), start, end, depth))
+    return TreeBlock(
+        np.array(leaf_counts, np.int32), np.array(node_counts, np.int32), np.array(rows, np.int32).reshape(-1, 4)
+    )

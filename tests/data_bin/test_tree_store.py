@@ -12,27 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import strategies
+from tests.data_bin.corpora import block_of
 from tree_fairseq.data_bin import index_files, tree_store
 from tree_fairseq.data_bin.tree_store import TreeBlock, TreeStore, TreeStoreWriter
 from tree_fairseq.errors import CorruptFileError
 from tree_fairseq.trees.spans import TreeSpans, decode, encode
 from tree_fairseq.trees.tree import Forest, forest_leaves
-
-
-def block_of(forests: list[Forest], names: list[str]) -> TreeBlock:
-    """The arrays of forests, one node at a time; labels are numbered by their place in ``names``."""
-    rows, leaf_counts, node_counts = [], [], []
-    for forest in forests:
-        spans = encode(forest)
-        leaf_counts.append(len(spans.leaves))
-        node_counts.append(len(spans.labels))
-        for label, (start, end, depth) in zip(spans.labels, spans.spans.tolist()):
-            if label not in names:
-                names.append(label)
-            rows.append((names.index(label), start, end, depth))
-    return TreeBlock(
-        np.array(leaf_counts, np.int32), np.array(node_counts, np.int32), np.array(rows, np.int32).reshape(-1, 4)
-    )
 
 
 def write_store(prefix, forests: list[Forest], parts: int = 1) -> list[str]:

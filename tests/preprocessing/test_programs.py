@@ -7,6 +7,7 @@ import pytest
 from tests.end_to_end.commands import run
 from tests.scoring.runs import write_lines
 from tests.source_code.programs import lines_of
+from tests.source_code.test_field_types import accepts
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary
 from tree_fairseq.data_bin.token_files import load_dictionary, token_words
@@ -53,7 +54,7 @@ def test_programs_come_back_from_the_folder(tmp_path):
     record = Manifest.load(tmp_path / "bin").symbols["sql"]
     assert record.identity["library"] == "sqlglot" and record.binarization == "none"
     types = FieldTypes.load(tmp_path / "bin" / record.types)
-    assert all(types.accepts(record.notation_in(tmp_path / "bin").read(query)) for query in QUERIES)
+    assert all(accepts(types, record.notation_in(tmp_path / "bin").read(query)) for query in QUERIES)
 
 
 def test_a_split_is_added_with_the_spelling_of_the_folder(tmp_path):

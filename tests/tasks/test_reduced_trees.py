@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.data_bin.corpora import block_of
 from tests.strategies import deep_tree, forests, plain_trees
-from tree_fairseq.data_bin.tree_store import TreeBlock, TreeStore, TreeStoreWriter, build_label_dictionary
+from tree_fairseq.data_bin.tree_store import TreeStore, TreeStoreWriter, build_label_dictionary
 from tree_fairseq.nn.tree_batch import TreeReader
 from tree_fairseq.tasks.translation import ReducedTrees
 from tree_fairseq.trees.bracket import read_forest
-from tree_fairseq.trees.spans import TreeSpans, encode
+from tree_fairseq.trees.spans import encode
 from tree_fairseq.trees.subwords import split_words
 from tree_fairseq.trees.tree import Forest, Tree
 
@@ -72,32 +70,14 @@ def test_deep_chains_and_deep_trees_are_reduced():
 # Stored trees
 
 
-def store(folder: Path, read: TreeReader, lines: list[Forest]) -> TreeStore:
-    """The trees of some lines on disk."""
-    encoded = [encode(forest) for forest in lines]
-    rows = [with_labels(read, spans) for spans in encoded]
-    with TreeStoreWriter(folder / "trees") as writer:
-        writer.add(
-            TreeBlock(
-                np.array([len(spans.leaves) for spans in encoded], np.int32),
-                np.array([len(block) for block in rows], np.int32),
-                np.concatenate([np.zeros((0, 4), np.int32), *rows]),
-            )
-        )
-    return TreeStore(folder / "trees")
-
-
-def with_labels(read: TreeReader, spans: TreeSpans) -> np.ndarray:
-    labels = np.array([read.labels.index(label) for label in spans.labels], np.int32)
-    return np.concatenate([labels[:, None], spans.spans], axis=1)
-
-
 @settings(max_examples=25, deadline=None)
 @given(lines=st.lists(forests(plain_trees()), max_size=6))
 def test_stored_trees_are_reduced(tmp_path_factory, lines):
     read = reader()
-    trees = store(tmp_path_factory.mktemp("store"), read, lines)
-    reduced = ReducedTrees(trees, read)
+    prefix = tmp_path_factory.mktemp("store") / "trees"
+    with TreeStoreWriter(prefix) as writer:
+        writer.add(block_of(lines, list(read.labels.symbols)))
+    reduced = ReducedTrees(TreeStore(prefix), read)
     assert len(reduced) == len(lines)
     for item, forest in zip((reduced[index] for index in range(len(reduced))), lines):
         assert list(zip(item.label, item.start, item.end, item.depth)) == [

@@ -153,10 +153,7 @@ class TreeStore:
     """
 
     def __init__(self, prefix: str | os.PathLike):
-        self._open(os.fspath(prefix))
-
-    def _open(self, prefix: str) -> None:
-        self.prefix = prefix
+        self.prefix = os.fspath(prefix)
         data_path, index_path = data_and_index(prefix)
         # Both are views of the mapped file, so that processes share them.
         self._sizes, self._pointers = _read_sizes(index_path)
@@ -168,11 +165,8 @@ class TreeStore:
             return int(self._pointers[line]) // 4
         return self._start(line - 1) + int(self._sizes[line - 1]) if line else 0
 
-    def __getstate__(self) -> str:
-        return self.prefix
-
-    def __setstate__(self, prefix: str) -> None:
-        self._open(prefix)
+    def __reduce__(self):
+        return type(self), (self.prefix,)
 
     def __len__(self) -> int:
         return len(self._sizes)

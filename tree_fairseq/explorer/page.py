@@ -67,17 +67,11 @@ def _fit(sentences: list[dict], room: int) -> list[str]:
     size = sum(len(entry) + 1 for entry in entries)
     longest = sorted(range(len(sentences)), key=lambda index: -len(sentences[index].get("tokens") or ()))
     for index in longest:
-        reduced = sentences[index]
-        while size > room:
-            smaller = _without_largest_view(reduced)
-            if smaller is None:
-                break
-            reduced = smaller
+        reduced: dict | None = sentences[index]
+        while size > room and (reduced := _without_largest_view(reduced)) is not None:
             size -= len(entries[index])
             entries[index] = _entry(reduced)
             size += len(entries[index])
-        if size <= room:
-            break
     return entries
 
 

@@ -285,10 +285,8 @@ def as_text() -> Iterator[str]:
     """The lines of the table, for a terminal."""
     for repair in REPAIRS:
         yield repair.target
-        yield f"  wrong        {repair.wrong}"
-        yield f"  versions     {repair.versions}"
-        yield f"  remove when  {repair.remove_when}"
-        yield f"  test         {repair.test}"
+        for name in ("wrong", "versions", "remove_when", "test"):
+            yield f"  {name.replace('_', ' '):<13}{getattr(repair, name)}"
         yield ""
 
 

@@ -61,34 +61,18 @@ class FieldTypes:
         """The types that trees have in their fields."""
         found = cls()
         for tree in trees:
-            found._add(ROOT, type_of(tree.label))
+            found.types.setdefault(ROOT, set()).add(type_of(tree.label))
             for node in tree.preorder():
                 for name, child in zip(fields_of(node.label, len(node.children)), node.children):
-                    found._add(name, type_of(child.label))
+                    found.types.setdefault(name, set()).add(type_of(child.label))
         return found
 
-    def type_of(self, label: str) -> str:
-        """The type of a label."""
-        return type_of(label)
-
-    def fields_of(self, label: str, arity: int) -> tuple[str, ...]:
-        """The fields of the children of a node."""
-        return fields_of(label, arity)
+    type_of = staticmethod(type_of)
+    fields_of = staticmethod(fields_of)
 
     def allows(self, name: str, type_name: str) -> bool:
         """Whether a node of a type may stand in a field; the field of a rest has the name of its type."""
         return name == type_name or type_name in self.types.get(name, ())
-
-    def _add(self, name: str, type_name: str) -> None:
-        self.types.setdefault(name, set()).add(type_name)
-
-    def accepts(self, tree: Tree) -> bool:
-        """Whether every node of a tree may stand where it stands."""
-        return self.allows(ROOT, type_of(tree.label)) and all(
-            self.allows(name, type_of(child.label))
-            for node in tree.preorder()
-            for name, child in zip(fields_of(node.label, len(node.children)), node.children)
-        )
 
     def save(self, path: str | os.PathLike) -> None:
         """Writes a field and its types to each line."""

@@ -24,8 +24,8 @@ _IDENTIFIER = "identifier"
 OPENER = "Opener"
 """The root of a line that opens a block, such as ``if x :``, without the block."""
 
-# A line that opens a block is completed before it is parsed: by a pattern of its first word, the text before it, the
-# text after it, and whether its node is that of the whole statement.
+# A line that opens a block is completed before it is parsed: a pattern of its first word, the text before the line, and
+# the text after it.
 _OPENERS = (
     (r"(?:async\s+)?(?:if|for|while|with|def|class)\b", "", " pass"),
     (r"else\b", "if x: pass\n", " pass"),
