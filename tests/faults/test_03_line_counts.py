@@ -33,13 +33,6 @@ def test_the_first_bad_line_is_named_before_anything_is_parsed(tmp_path, monkeyp
     assert folder_bytes(tmp_path) == before
 
 
-def test_a_last_line_without_its_end_is_a_line(tmp_path):
-    corpus = write_corpus(tmp_path, train=5)
-    write_lines(corpus / "mixed/train.en", [f"(NN {word})" for word in "abcde"])
-    (corpus / "mixed/train.de").write_bytes(b"a\nb\nc\nd\ne")
-    run_preprocess(*prefixes(corpus / "mixed", "train"), "--destdir", tmp_path / "bin", "--tree-parser", "brackets")
-
-
 def test_trees_for_a_folder_that_has_other_lines(tmp_path, caplog):
     corpus = write_corpus(tmp_path, train=5)
     run_preprocess(*prefixes(corpus / "leaves", "train"), "--destdir", tmp_path / "bin")

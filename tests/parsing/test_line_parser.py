@@ -157,6 +157,8 @@ def test_the_identity_depends_on_options_that_change_trees():
 def test_interactive_passes_encoded_text_only_to_parsers():
     assert toy().wants_encoded_text
     assert not LineParser(ParserOptions(name="brackets")).wants_encoded_text
+    assert not LineParser(ParserOptions(name="toy", tokenize="stanza")).wants_encoded_text
+    assert LineParser(ParserOptions(name="toy", tokenize="stanza", subwords="sentencepiece")).wants_encoded_text
 
 
 def test_raw_text_needs_a_parser_that_tokenises():

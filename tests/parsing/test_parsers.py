@@ -10,8 +10,7 @@ import pytest
 from tests.parsing.conftest import content, parse_file
 from tree_fairseq.errors import ParserError, ParserUnavailableError
 from tree_fairseq.parsing import parsers
-from tree_fairseq.parsing.parsers import ParserOptions, build_parser, flat_tree, parser_names, registered_parser
-from tree_fairseq.trees.bracket import write_forest
+from tree_fairseq.parsing.parsers import ParserOptions, build_parser, parser_names, registered_parser
 
 
 def test_options_are_kept_in_json():
@@ -73,10 +72,6 @@ def test_registering_a_name_again_replaces_the_parser(monkeypatch):
     parsers.register_parser("mine", expensive=False)(lambda options: "first")
     parsers.register_parser("mine")(lambda options: "second")
     assert build_parser(ParserOptions(name="mine")) == "second" and registered_parser("mine").expensive
-
-
-def test_a_flat_tree_has_one_level():
-    assert write_forest((flat_tree(["a", "(", "b"]),)) == "(FRAG (XX a) (XX -LRB-) (XX b))"
 
 
 def test_the_example_of_the_page_on_extending_works(tmp_path, monkeypatch):

@@ -78,8 +78,3 @@ def test_a_line_fails_if_the_parser_loses_text(drop):
 
     (parsed,) = raw(parser=Losing(ParserOptions(tokenize="stanza"))).parse_lines(["He sleeps."])
     assert parsed.failed and forest_leaves(parsed.forest) == ["He", "sleeps."]
-
-
-def test_interactive_passes_encoded_text_only_for_pieces():
-    assert not raw().wants_encoded_text
-    assert raw(subwords="sentencepiece").wants_encoded_text

@@ -79,12 +79,6 @@ def test_any_number_of_shards_in_any_order_joins_to_the_same_bytes(text, tmp_pat
     assert expected.count(b"\n") == 95
 
 
-def test_a_finished_shard_is_not_parsed_again(text, tmp_path, parse_log):
-    make(text, tmp_path / "out", 1, 3)
-    calls = noted(parse_log)
-    assert make(text, tmp_path / "out", 1, 3) and noted(parse_log) == calls
-
-
 def changed_text(text, folder):
     lines = text.read_bytes().split(b"\n")
     text.write_bytes(b"\n".join([*lines[:-3], lines[-3][::-1], *lines[-2:]]))

@@ -169,10 +169,3 @@ def test_the_converted_tree_equals_stanzas_tree():
     text = "(ROOT (S (NP (DT the) (NN -LRB-)) (VP (VBZ sleeps) (ADVP (RB well)))))"
     (parsed,) = tree_reader.read_trees(text)
     assert write_forest((to_tree(parsed),)) == text
-
-
-def test_a_deep_tree_is_converted():
-    parsed = SimpleNamespace(label="w", children=())
-    for _ in range(20_000):
-        parsed = SimpleNamespace(label="X", children=(parsed,))
-    assert to_tree(parsed).height() == 20_000

@@ -14,14 +14,7 @@ from hypothesis import given, settings
 
 from tests.strategies import any_trees, deep_tree, trees
 from tree_fairseq.errors import MissingLibraryError, MixedChildrenError, OutsideTreeError
-from tree_fairseq.trees.tree import (
-    Tree,
-    binary_tree,
-    check_preterminals,
-    forest_leaves,
-    text_columns,
-    tree_from_preorder,
-)
+from tree_fairseq.trees.tree import Tree, binary_tree, check_preterminals, text_columns, tree_from_preorder
 
 SENTENCE = Tree(
     "S", [Tree("NP", [Tree("DT", [Tree("the")]), Tree("NN", [Tree("man")])]), Tree("VBZ", [Tree("sleeps")])]
@@ -62,13 +55,6 @@ def test_equality_and_hash_go_by_content(left, right):
     assert twin == left and twin is not left
     assert hash(twin) == hash(left)
     assert eval(repr(left), {"Tree": Tree}) == left
-
-
-@given(any_trees())
-@settings(deadline=None)
-def test_preorder_labels_and_child_counts_determine_the_tree(tree):
-    nodes = list(tree.preorder())
-    assert tree_from_preorder([node.label for node in nodes], [len(node.children) for node in nodes]) == tree
 
 
 @pytest.mark.parametrize(("labels", "counts"), [([], []), (["a", "b"], [0, 0]), (["a"], [1]), (["a", "b"], [2, 0])])
@@ -116,11 +102,6 @@ def test_wrong_types_are_refused_at_once():
         Tree(3)
     with pytest.raises(TypeError, match="child"):
         Tree("NP", ["the"])
-
-
-def test_forest_leaves_follow_one_another():
-    assert forest_leaves((SENTENCE, SENTENCE)) == ["the", "man", "sleeps"] * 2
-    assert forest_leaves(()) == []
 
 
 def test_misplaced_words_are_named():
