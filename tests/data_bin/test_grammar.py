@@ -48,11 +48,10 @@ def test_a_written_grammar_can_be_read(data, arities, binarization, tmp_path_fac
     rules = collect_grammar([[dictionary[token] for token in tree] for tree in trees], vocabulary.encoding)
     path = tmp_path_factory.mktemp("grammar") / "grammar.lf.txt"
     write_grammar(path, rules)
-    grammar = load_grammar(path, dictionary)
-    read = zip(grammar.parents.tolist(), grammar.branches.tolist(), grammar.children.tolist())
+    read = load_grammar(path, dictionary)
     named = {-1: ROOT, **dict(enumerate(dictionary.symbols))}
     assert {(named[parent], branch, named[child]) for parent, branch, child in read} == rules
-    assert len(grammar.parents) == len(rules)
+    assert len(read) == len(rules)
 
 
 @pytest.mark.parametrize("line", ["<root> 0", "<root> zero a^0", "<root> -1 a^0", "", "a b c d"])

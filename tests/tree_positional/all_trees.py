@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from fairseq.data import Dictionary
 
-from tree_fairseq.data_bin.symbol_dictionary import ROOT, Grammar, SymbolTable, collect_grammar
+from tree_fairseq.data_bin.symbol_dictionary import ROOT, FieldTable, SymbolTable, collect_grammar
 from tree_fairseq.errors import SymbolTreeError
 from tree_fairseq.trees.symbols import NULL, SymbolEncoding, unknown_symbol
 
@@ -72,11 +71,11 @@ def rules_of(vocabulary: Vocabulary, trees) -> set:
     return collect_grammar([[vocabulary.dictionary[token] for token in tree] for tree in trees], vocabulary.encoding)
 
 
-def by_id(vocabulary: Vocabulary, rules: set) -> Grammar:
+def by_id(vocabulary: Vocabulary, rules: set) -> FieldTable:
     """Rules by id, as from a file."""
     index = vocabulary.dictionary.index
     ids = [(-1 if parent == ROOT else index(parent), branch, index(child)) for parent, branch, child in sorted(rules)]
-    return Grammar(*torch.tensor(ids).unbind(1))
+    return FieldTable.of_rules(ids, vocabulary.table)
 
 
 def continuations(trees: list[tuple[int, ...]]) -> dict[tuple[int, ...], set[int]]:

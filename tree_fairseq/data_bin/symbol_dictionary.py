@@ -213,21 +213,6 @@ ROOT = "<root>"  # the parent of the root in a rule
 Rule = tuple[str, int, str]  # parent, branch and child
 
 
-@dataclass(frozen=True)
-class Grammar:
-    """The rules of a grammar by symbol id; R is their number.
-
-    Attributes:
-        parents: ``[R]`` int64, -1 for the root's
-        branches: ``[R]`` int64, 0 for the root's
-        children: ``[R]`` int64
-    """
-
-    parents: Tensor
-    branches: Tensor
-    children: Tensor
-
-
 class TypedGrammar(Protocol):
     """A grammar by types: a node of a type may stand in some fields."""
 
@@ -243,7 +228,7 @@ class TypedGrammar(Protocol):
 
 @dataclass(frozen=True)
 class FieldTable:
-    """A grammar by types for the symbols of a dictionary; F is the number of fields.
+    """A grammar for the symbols of a dictionary: which may stand in which field. F is the number of fields.
 
     Attributes:
         fields: ``[V, n]`` int64, the field of the child on each branch; -1 where there is none
@@ -281,6 +266,20 @@ class FieldTable:
                     allowed[number, indices] = True
         return cls(fields, allowed, numbers[ROOT])
 
+    @classmethod
+    def of_rules(cls, rules: Iterable[tuple[int, int, int]], table: SymbolTable) -> FieldTable:
+        """Returns the table of the rules of :func:`load_grammar`, with a field for each parent and branch."""
+        numbers = {(-1, 0): 0}
+        # Rules with a branch that the encoding does not have never apply.
+        found = [(numbers.setdefault(rule[:2], len(numbers)), rule[2]) for rule in rules if rule[1] < table.degree]
+        numbered, children = torch.tensor(found, dtype=torch.int64).view(-1, 2).unbind(1)
+        allowed = torch.zeros(len(numbers), len(table.arity), dtype=torch.bool)
+        allowed[numbered, children] = True
+        parents, branches = torch.tensor([*numbers]).unbind(1)
+        fields = torch.full((len(table.arity) + 1, table.degree), -1)
+        fields[parents, branches] = torch.arange(len(numbers))  # the root's parent is the last row
+        return cls(fields[:-1], allowed, 0)
+
 
 def collect_grammar(token_lines: Iterable[Sequence[str]], encoding: SymbolEncoding) -> set[Rule]:
     """Returns the rules of trees, given as lines of symbols; SymbolTreeError names a line that is not a tree."""
@@ -309,8 +308,8 @@ def write_grammar(path: str | os.PathLike, rules: Iterable[Rule]) -> None:
         file.writelines(f"{parent} {branch} {child}\n" for parent, branch, child in sorted(rules))
 
 
-def load_grammar(path: str | os.PathLike, dictionary: Dictionary) -> Grammar:
-    """Reads the rules that :func:`write_grammar` wrote, with the ids of a dictionary.
+def load_grammar(path: str | os.PathLike, dictionary: Dictionary) -> list[tuple[int, int, int]]:
+    """Reads the rules that :func:`write_grammar` wrote, with the ids of a dictionary; the root has the parent -1.
 
     Raises CorruptFileError for a line that is not a rule, and DictionaryMismatchError for an unknown symbol.
     """
@@ -327,5 +326,4 @@ def load_grammar(path: str | os.PathLike, dictionary: Dictionary) -> Grammar:
                 f"{path}:{number}: the dictionary lacks a symbol of this rule; "
                 "use the one that the data was encoded with"
             )
-    parents, branches, children = torch.tensor(ids, dtype=torch.int64).view(-1, 3).unbind(1)
-    return Grammar(parents, branches, children)
+    return ids

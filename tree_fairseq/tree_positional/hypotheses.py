@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from tree_fairseq.data_bin.symbol_dictionary import FieldTable, Grammar, SymbolTable
+from tree_fairseq.data_bin.symbol_dictionary import FieldTable, SymbolTable
 from tree_fairseq.errors import StructuralSearchError
 
 # A frame has the column of a symbol among the tokens, the branch of its next child, the branch after its last child,
@@ -124,7 +124,7 @@ class LegalSymbols:
 
     @classmethod
     def build(
-        cls, symbols: SymbolTable, grammar: Grammar | FieldTable | None = None, suppressed: tuple[int, ...] = ()
+        cls, symbols: SymbolTable, grammar: FieldTable | None = None, suppressed: tuple[int, ...] = ()
     ) -> LegalSymbols:
         """Computes the tables; a grammar restricts children, and ``suppressed`` ids are never generated.
 
@@ -134,10 +134,8 @@ class LegalSymbols:
         arity = symbols.arity.clone()
         arity[list(suppressed)] = -1
         kinds, allowed = _free_kinds(symbols, arity)
-        if isinstance(grammar, FieldTable):
-            kinds, allowed = _field_kinds(grammar, arity)
-        elif grammar is not None:
-            kinds, allowed = _seen_kinds(grammar, kinds, allowed)
+        if grammar is not None:
+            kinds, allowed = _field_kinds(grammar, kinds, allowed)
         branches = torch.arange(kinds.size(1))
         first = symbols.first_branch[:, None]
         is_child = (branches >= first) & (branches < first + arity[:, None])  # V x n
@@ -212,34 +210,17 @@ def _free_kinds(symbols: SymbolTable, arity: Tensor) -> tuple[Tensor, Tensor]:
     return kinds, allowed
 
 
-def _field_kinds(grammar: FieldTable, arity: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns kinds and allowed symbols of a grammar by types, with one kind for each field."""
+def _field_kinds(grammar: FieldTable, kinds: Tensor, allowed: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns kinds and allowed symbols under a grammar, with one kind for each field, given those of the encoding."""
     first = ROOT_SIBLING + 1
-    kinds = torch.where(grammar.fields < 0, CLOSED, grammar.fields + first)
-    kinds = torch.cat([kinds, torch.full_like(kinds[:1], ROOT)])
-    fixed = grammar.allowed.new_zeros(first, len(arity))
-    fixed[ROOT] = grammar.allowed[grammar.root]
-    return kinds, torch.cat([fixed, grammar.allowed]) & (arity >= 0)
-
-
-def _seen_kinds(grammar: Grammar, kinds: Tensor, allowed: Tensor) -> tuple[Tensor, Tensor]:
-    """Returns kinds and allowed symbols of a grammar, with one kind for each of its parents and branches."""
-    degree = kinds.size(1)
-    is_root = grammar.parents < 0
-    # Rules with a branch that the encoding does not have never apply.
-    is_inside = ~is_root & (grammar.branches < degree)
-    pairs = (grammar.parents * degree + grammar.branches)[is_inside]
-    pairs, numbers = torch.unique(pairs, return_inverse=True)
-    seen = torch.zeros(ROOT_SIBLING + 1 + len(pairs), allowed.size(1), dtype=torch.bool)
-    seen[ROOT, grammar.children[is_root]] = True
-    seen[ROOT_SIBLING] = True
-    seen[ROOT_SIBLING + 1 + numbers, grammar.children[is_inside]] = True
-
-    seen_kinds = torch.full_like(kinds, CLOSED)
-    seen_kinds[-1] = ROOT
-    seen_kinds.view(-1)[pairs] = torch.arange(len(pairs)) + ROOT_SIBLING + 1
-    free = torch.cat([torch.arange(ROOT_SIBLING + 1), kinds.view(-1)[pairs]])
-    return seen_kinds, seen & allowed[free]
+    fields = torch.where(grammar.fields < 0, CLOSED, grammar.fields + first)
+    free = torch.arange(first + len(grammar.allowed))  # by kind, that of the encoding
+    free[first:] = CLOSED
+    free[fields] = kinds[:-1]
+    free[CLOSED] = CLOSED
+    seen = torch.cat([allowed.new_ones(first, allowed.size(1)), grammar.allowed])
+    seen[ROOT] = grammar.allowed[grammar.root]
+    return torch.cat([fields, kinds[-1:]]), seen & allowed[free]
 
 
 class TreeHypotheses:

@@ -22,7 +22,7 @@ from fairseq.search import BeamSearch, LengthConstrainedBeamSearch, PrefixConstr
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
-from tree_fairseq.data_bin.symbol_dictionary import FieldTable, Grammar, SymbolTable
+from tree_fairseq.data_bin.symbol_dictionary import FieldTable, SymbolTable
 from tree_fairseq.errors import StructuralSearchError
 from tree_fairseq.support.options import refuse_flags
 from tree_fairseq.tasks.tree_task import TreeEnsemble
@@ -117,7 +117,7 @@ class StructuralGenerator(SequenceGenerator):
         models: Sequence,
         tgt_dict: Dictionary,
         symbols: SymbolTable,
-        grammar: Grammar | FieldTable | None = None,
+        grammar: FieldTable | None = None,
         check: ProgramCheck | None = None,
         max_len_a: float = 0,
         max_len_b: int = 200,

@@ -89,7 +89,8 @@ class StructuralTranslationTask(ValidationAccuracyTask, TranslationWithTreesTask
                 writes = "preprocessing programs (--target-notation sql, python, java, ...) writes it"
             raise DataFolderError(f"{folder} has no grammar of {self.cfg.target_lang}: {writes}")
         if self.cfg.grammar == "data":
-            return load_grammar(folder / name, self.target_dictionary)
+            rules = load_grammar(folder / name, self.target_dictionary)
+            return FieldTable.of_rules(rules, self.target_side.symbols)
         return self._field_table(FieldTypes.load(folder / name))
 
     def _field_table(self, grammar: TypedGrammar) -> FieldTable:
