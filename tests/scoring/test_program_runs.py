@@ -98,7 +98,7 @@ def test_f1_of_trees_counts_nodes_with_their_children():
 def test_outputs_of_a_stock_model_are_symbols_or_subwords(java):
     """Symbols of trees under fairseq's task, and joined subwords in the D- lines."""
     encoding = SymbolEncoding("dfs", "none")
-    record = SymbolSideRecord("target", "tree", "java", "dfs", "none", encoding.mark, 16)
+    record = SymbolSideRecord("target", "tree", "java", "dfs", "none", "^", 16)
     (java / "data").mkdir()
     files = {f"dict.{language}.txt": FileRecord(0, "") for language in ("cs", "java")}
     Manifest("cs", "java", files=files, symbols={"java": record}).save(java / "data")

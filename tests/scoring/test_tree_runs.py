@@ -84,7 +84,7 @@ def test_a_data_folder_of_insertion(workspace, caplog):
 @pytest.mark.parametrize("traversal", ["dfs", "bfs"])
 def test_symbols_of_a_stock_model(workspace, traversal, binarization):
     encoding = SymbolEncoding(traversal, binarization)
-    record = SymbolSideRecord("target", "tree", "bracket", traversal, binarization, encoding.mark, 2)
+    record = SymbolSideRecord("target", "tree", "bracket", traversal, binarization, "^", 2)
     data = data_folder(workspace, symbols={"lf": record})
     symbols = [" ".join(encoding.encode(notation_named("bracket").read(line))) for line in REFERENCES]
     write_outputs(workspace / "runs" / "tree", [*symbols[:2], symbols[2] + " x^0", "<unk>"])
@@ -97,10 +97,7 @@ def test_symbols_of_a_stock_model(workspace, traversal, binarization):
 
 def test_a_stock_model_under_the_structural_search_writes_text(workspace):
     """What a run wrote decides, not its task: with --symbols, outputs that are text are read as text."""
-    encoding = SymbolEncoding()
-    data = data_folder(
-        workspace, symbols={"lf": SymbolSideRecord("target", "tree", "bracket", "dfs", "lcrs", encoding.mark, 2)}
-    )
+    data = data_folder(workspace, symbols={"lf": SymbolSideRecord("target", "tree", "bracket", "dfs", "lcrs", "^", 2)})
     for texts in (RIGHT_UNORDERED, [*RIGHT_UNORDERED[:3], "( f^2 y x )"]):
         write_outputs(workspace / "runs" / "tree", texts)
         assert judge(workspace, *data, notation=None) == 0

@@ -18,7 +18,7 @@ DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 MOST = 150
 """The number of trees of a corpus to test, taken at regular distances."""
 
-ENCODINGS = [SymbolEncoding(traversal, form, "§") for traversal in TRAVERSALS for form in BINARIZATIONS]
+ENCODINGS = [SymbolEncoding(traversal, form) for traversal in TRAVERSALS for form in BINARIZATIONS]
 
 
 def second_column(path: Path) -> Iterator[str]:

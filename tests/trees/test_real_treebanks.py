@@ -46,7 +46,7 @@ def test_gum(name):
         if number % 20 == 0:
             assert collapse_unary(forest[0]).leaves() == forest[0].leaves()
             for binarization in BINARIZATIONS:
-                symbols = SymbolEncoding(binarization=binarization, mark="\u2016")
+                symbols = SymbolEncoding(binarization=binarization)
                 assert symbols.decode(symbols.encode(forest[0])) == forest[0]
             assert debinarize(binarize(forest[0])) == forest[0]
     assert 0.57 <= leaf_count / (leaf_count + node_count) <= 0.67

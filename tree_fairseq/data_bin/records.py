@@ -113,7 +113,8 @@ class SymbolSideRecord(Record):
         side, parser, identity: as in :class:`SideRecord`; no parser for trees
         modality: ``tree``, or ``constituency`` where the text is sentences whose parses are the trees
         notation: of the text, or of the output
-        traversal, binarization, mark: see :class:`tree_fairseq.trees.symbols.SymbolEncoding`
+        traversal, binarization: see :class:`tree_fairseq.trees.symbols.SymbolEncoding`
+        mark: what separates a label from its arity, which is always the same
         degree: the largest number of branches of a node
         grammar: name of the file of symbols seen under each other, if there is one
         spelling, types: names of the files of a programming language: how leaves are spelled, and what fields hold
@@ -139,7 +140,7 @@ class SymbolSideRecord(Record):
     @property
     def encoding(self) -> SymbolEncoding:
         """How the trees became sequences of symbols."""
-        return SymbolEncoding(self.traversal, self.binarization, self.mark)
+        return SymbolEncoding(self.traversal, self.binarization)
 
     @property
     def options(self) -> ParserOptions | None:

@@ -30,7 +30,7 @@ from tree_fairseq.source_code.registry import notation_of
 from tree_fairseq.support.files import file_sha256
 from tree_fairseq.support.options import Flags, flag_of
 from tree_fairseq.trees.notations import Notation, notation_named, notation_names
-from tree_fairseq.trees.symbols import BINARIZATIONS, TRAVERSALS, SymbolEncoding
+from tree_fairseq.trees.symbols import ARITY_MARK, BINARIZATIONS, TRAVERSALS, SymbolEncoding
 from tree_fairseq.trees.text import TextInput, inspect_text, read_lines, require_parallel
 
 logger = logging.getLogger(__name__)
@@ -115,7 +115,7 @@ class SymbolSide:
             notation=self.notation,
             traversal=self.encoding.traversal,
             binarization=self.encoding.binarization,
-            mark=self.encoding.mark,
+            mark=ARITY_MARK,
             degree=0,
             parser=None if self.options is None else self.options.to_json(),
             identity=self._identity(),

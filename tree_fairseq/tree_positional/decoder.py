@@ -13,7 +13,7 @@ from tree_fairseq.data_bin.symbol_dictionary import SymbolTable
 from tree_fairseq.nn.shared_memory import MemoryDecoder
 from tree_fairseq.tree_positional.hypotheses import OpenNodes
 from tree_fairseq.tree_positional.positions import TreePositions, paths_of_batch
-from tree_fairseq.trees.symbols import NULL, UNKNOWN_LABEL, SymbolEncoding
+from tree_fairseq.trees.symbols import ARITY_MARK, NULL, UNKNOWN_LABEL, SymbolEncoding
 
 _STATE = "tree_positions"
 
@@ -226,6 +226,6 @@ def factors(dictionary: Dictionary, encoding: SymbolEncoding) -> tuple[list[str]
         label, arity = encoding.parts(symbol)
         is_known = arity >= 0 and label != UNKNOWN_LABEL and symbol != NULL
         # What is special is never a word, so a label that is spelled alike is kept apart from it.
-        labels.append((label + encoding.mark if label in special else label) if is_known else symbol)
+        labels.append((label + ARITY_MARK if label in special else label) if is_known else symbol)
         arities.append(arity if is_known else -1)
     return labels, arities

@@ -17,7 +17,6 @@ backslash.
 
 from __future__ import annotations
 
-import functools
 import re
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -34,7 +33,8 @@ BINARIZATIONS = ("lcrs", "none")
 NULL = "<null>"  # the symbol, of arity 0, of a missing next sibling
 UNKNOWN_LABEL = "<unk>"  # the label of an unknown symbol in a decoded tree
 HOLE = "<hole>"  # the label of a subtree that is not yet there
-ARITY_MARK = "^"
+ARITY_MARK = "^"  # separates a label from its arity
+_ESCAPED_MARK = r"\u005e"
 
 # Nine digits are enough for the children of any tree.
 _ARITY = "0|[1-9][0-9]{0,8}"
@@ -77,25 +77,14 @@ def parents_and_branches(
 
 @dataclass(frozen=True)
 class SymbolEncoding:
-    """Converts trees to sequences of symbols and back; ``mark`` separates a label from its arity."""
+    """Converts trees to sequences of symbols and back."""
 
     traversal: str = "dfs"
     binarization: str = "lcrs"
-    mark: str = ARITY_MARK
-
-    def __post_init__(self):
-        if len(self.mark) != 1 or self.mark.isspace() or self.mark.isalnum() or self.mark in "\\<>":
-            raise ValueError(
-                f"the mark is one character other than letters, digits, blanks and \\<>, unlike {self.mark!r}"
-            )
 
     def join(self, label: str, arity: int) -> str:
         """The symbol of a label and an arity; a mark within the label is escaped."""
-        return f"{escape_label(label).replace(self.mark, self._escaped_mark)}{self.mark}{arity}"
-
-    @functools.cached_property
-    def _escaped_mark(self) -> str:
-        return f"\\u{ord(self.mark):04x}"
+        return f"{escape_label(label).replace(ARITY_MARK, _ESCAPED_MARK)}{ARITY_MARK}{arity}"
 
     def split(self, symbol: str) -> tuple[str, int]:
         """The label and the arity of a symbol; raises ArityMismatchError if it has no arity."""
@@ -103,9 +92,9 @@ class SymbolEncoding:
             return NULL, 0
         if unknown := _UNKNOWN.fullmatch(symbol):
             return UNKNOWN_LABEL, int(unknown[1])
-        label, mark, arity = symbol.rpartition(self.mark)
+        label, mark, arity = symbol.rpartition(ARITY_MARK)
         if not (mark and label and re.fullmatch(_ARITY, arity)):
-            raise ArityMismatchError(f"{symbol!r} is not a symbol with an arity, such as {f'and{self.mark}2'!r}")
+            raise ArityMismatchError(f"{symbol!r} is not a symbol with an arity, such as 'and{ARITY_MARK}2'")
         return unescape_label(label), int(arity)
 
     def parts(self, symbol: str) -> tuple[str, int]:
