@@ -41,18 +41,14 @@ def model_of(pairs, *flags, seed=0):
 # The paper's equations
 
 
-def direct_logits(model, source: list[int], target: list[int], traversal: str) -> torch.Tensor:
+def direct_logits(model, source: list[int], target: list[int]) -> torch.Tensor:
     """Scores of the symbols of a target tree, ``[symbols, V]``, one node after the other."""
-
-    def places(tokens, table):
-        arities, firsts = table.arity[tokens].tolist(), table.first_branch[tokens].tolist()
-        return parents_and_branches(arities, firsts, traversal)
-
     encoder, decoder, states = model.encoder, model.decoder, {}
-    parents, branches = places(source, decoder.symbols)
+    table = decoder.symbols
+    parents, branches = parents_and_branches(table.arity[source].tolist(), table.encoding)
     direct_tree_lstm(encoder.tree_lstm, encoder.embed_tokens.weight[source], parents, branches, 0, states)
     memory = torch.stack([states[node][0] for node in range(len(source))])
-    parents, branches = places(target, decoder.symbols)
+    parents, branches = parents_and_branches(table.arity[target].tolist(), table.encoding)
     grown = []
     for parent, branch in zip(parents, branches):
         if parent < 0:
@@ -85,7 +81,7 @@ def test_it_is_the_model_of_the_paper(encoding, trees, seed):
     pairs.source.sequences, pairs.target.sequences = batch.sequences, batch.sequences[1:] + batch.sequences[:1]
     got, expected, scores = model(**pairs.net_input(spare=1))[0], 0, []
     for row, (source, target) in enumerate(zip(pairs.source.sequences, pairs.target.sequences)):
-        direct = direct_logits(model, source, target, encoding.traversal)
+        direct = direct_logits(model, source, target)
         torch.testing.assert_close(got[row, : len(target)], direct)
         scores.append(torch.randn_like(direct))
         expected = expected + (direct * scores[row]).sum()

@@ -99,9 +99,7 @@ def test_binary_form_is_that_of_the_paper(tree):
 @given(tree=symbol_trees())
 def test_parents_and_branches_lead_to_every_node(encoding, tree):
     arities = [encoding.split(symbol)[1] for symbol in encoding.encode(tree)]
-    parents, branches = parents_and_branches(
-        arities, [encoding.first_branch(arity) for arity in arities], encoding.traversal
-    )
+    parents, branches = parents_and_branches(arities, encoding)
     paths = []
     for place, (parent, branch) in enumerate(zip_equal(parents, branches)):
         assert parent < place and (parent < 0) == (branch < 0) == (place == 0)

@@ -23,7 +23,7 @@ from typing import Any
 
 import tree_fairseq
 from tree_fairseq import hub
-from tree_fairseq.commands.checkpoints import load_models, parse_flags
+from tree_fairseq.commands.checkpoints import load_models, parse_flags, require_folders
 from tree_fairseq.errors import InputError
 from tree_fairseq.explorer.comparison import Comparison
 from tree_fairseq.explorer.page import page_html, write_page
@@ -149,7 +149,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             )
         if args.port != _PORT and not args.serve:
             raise InputError("--port goes with --serve")
-        _check_files(args)
+        require_folders(args.output, args.json)
         tabs = [functools.cache(demo_questions), functools.cache(demo_translations)]
         return _show(args, demo_document(hub.DEMO, args.serve, args.sentences), tabs)
     args, overrides = parse_flags(_add_flags, arguments)
@@ -169,10 +169,4 @@ def _check(args: argparse.Namespace) -> None:
     refuse_unread(args.given, unread)
     if len(args.baseline or ()) > 2:
         raise InputError("--baseline is one CHECKPOINT and, if it has another, its folder")
-    _check_files(args)
-
-
-def _check_files(args: argparse.Namespace) -> None:
-    for path in (args.output, args.json):
-        if path is not None and not path.absolute().parent.is_dir():
-            raise InputError(f"the folder {path.parent} does not exist", path)
+    require_folders(args.output, args.json)

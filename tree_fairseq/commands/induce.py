@@ -22,7 +22,7 @@ from pathlib import Path
 from fairseq.dataclass.configs import GenerationConfig
 
 import tree_fairseq
-from tree_fairseq.commands.checkpoints import load_models, parse_flags
+from tree_fairseq.commands.checkpoints import load_models, parse_flags, require_folders
 from tree_fairseq.errors import InputError, ScoringError
 from tree_fairseq.scoring.bracket_f1 import compare, table
 from tree_fairseq.support.options import command, refuse_unread
@@ -84,8 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         raise InputError("--gen-subset and --input are two texts: leave one of them out")
     if args.path is None:
         raise InputError("--path CHECKPOINT is missing")
-    if args.output is not None and not args.output.parent.is_dir():
-        raise InputError(f"the folder {args.output.parent} does not exist", args.output)
+    require_folders(args.output)
     gold = None
     if args.gold is not None:
         lines = enumerate(read_lines(args.gold), start=1)

@@ -22,7 +22,7 @@ import numpy as np
 from fairseq import utils
 
 import tree_fairseq
-from tree_fairseq.commands.checkpoints import load_models, parse_flags
+from tree_fairseq.commands.checkpoints import load_models, parse_flags, require_folders
 from tree_fairseq.errors import InputError
 from tree_fairseq.new_text.faulty_lines import read_buffers, read_with_care
 from tree_fairseq.new_text.translations import Sentence, Translator, stored_tree, typed_trees
@@ -135,9 +135,7 @@ def _check(args: Namespace) -> None:
     refuse_unread(args.given, unread)
     if args.input != "-" and not Path(args.input).is_file():
         raise InputError("there is no such file", args.input)
-    for path in (args.output, args.nbest_json):
-        if path is not None and not path.absolute().parent.is_dir():
-            raise InputError(f"the folder {path.parent} does not exist", path)
+    require_folders(args.output, args.nbest_json)
     if args.output is not None and args.output == args.nbest_json:
         raise InputError("--output and --nbest-json name the same file", args.output)
 

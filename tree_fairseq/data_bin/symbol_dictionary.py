@@ -284,15 +284,13 @@ class FieldTable:
 def collect_grammar(token_lines: Iterable[Sequence[str]], encoding: SymbolEncoding) -> set[Rule]:
     """Returns the rules of trees, given as lines of symbols; SymbolTreeError names a line that is not a tree."""
     rules: set[Rule] = set()
-    shapes: dict[str, tuple[int, int]] = {}
+    arities: dict[str, int] = {}
     for number, symbols in enumerate(token_lines, start=1):
         try:
             for symbol in symbols:
-                if symbol not in shapes:
-                    arity = encoding.split(symbol)[1]
-                    shapes[symbol] = arity, encoding.first_branch(arity)
-            arities, firsts = zip(*(shapes[symbol] for symbol in symbols)) if symbols else ((), ())
-            parents, branches = parents_and_branches(arities, firsts, encoding.traversal)
+                if symbol not in arities:
+                    arities[symbol] = encoding.split(symbol)[1]
+            parents, branches = parents_and_branches([arities[symbol] for symbol in symbols], encoding)
         except SymbolTreeError as error:
             raise error.at(line=number) from None
         rules.update(

@@ -74,13 +74,5 @@ class Document:
 
     def to_dict(self, live: bool = False) -> dict[str, Any]:
         """The document as JSON values; ``live`` tells the page that a server explains more sentences."""
-        return {
-            "format": FORMAT,
-            "title": self.title,
-            "package": f"tree-fairseq {tree_fairseq.__version__}",
-            "live": live,
-            "about": self.about,
-            "words": self.words,
-            "systems": [asdict(system) for system in self.systems],
-            "sentences": [sentence.to_dict() for sentence in self.sentences],
-        }
+        package = f"tree-fairseq {tree_fairseq.__version__}"
+        return {"format": FORMAT, "package": package, "live": live, **asdict(self)}

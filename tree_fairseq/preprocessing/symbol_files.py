@@ -119,7 +119,7 @@ def _encode(side: SymbolSide, path: Path, numbered: Iterable[tuple[int, str]]) -
 def _depth(symbols: list[str], side: SymbolSide) -> int:
     """Returns the number of steps from the root to the symbol that is farthest from it."""
     arities = [side.encoding.split(symbol)[1] for symbol in symbols]
-    parents, _ = parents_and_branches(arities, list(map(side.encoding.first_branch, arities)), side.encoding.traversal)
+    parents, _ = parents_and_branches(arities, side.encoding)
     depths: list[int] = []
     for parent in parents:
         depths.append(0 if parent < 0 else depths[parent] + 1)

@@ -61,21 +61,20 @@ class AsdlGrammar:
     @functools.lru_cache(maxsize=100_000)  # noqa: B019  grammars are few and live as long as the program
     def _fields_of(self, label: str, arity: int) -> tuple[str, ...]:
         fields = self.constructors[label][1]
-        # starts[i][k]: whether fields before i can have k children; ends[i][k]: whether the others can have the rest
-        starts = [[place == 0 for place in range(arity + 1)]]
+        # How many children the fields before each one can have together, and those after it.
+        before, after = [{0}], [{0}]
         for item in fields:
-            starts.append(_after(starts[-1], item.many))
-        ends = [[place == arity for place in range(arity + 1)]]
+            before.append(_with_field(before[-1], item.many, arity))
         for item in reversed(fields):
-            ends.insert(0, _after(ends[0][::-1], item.many)[::-1])
+            after.insert(0, _with_field(after[0], item.many, arity))
         found: list[set[str]] = [set() for _ in range(arity)]
-        for item, before, after in zip(fields, starts, ends[1:]):
-            for child in range(arity):
-                is_list = item.many == "*"
-                begins = any(before[: child + 1]) if is_list else before[child]
-                if begins and (any(after[child + 1 :]) if is_list else after[child + 1]):
-                    found[child].add(item.type)
-        return tuple(_EITHER.join(sorted(types)) for types in found) if starts[-1][arity] else ()
+        for item, left, right in zip(fields, before, after[1:]):
+            for child, types in enumerate(found):
+                rest = arity - child - 1
+                is_listed = item.many == "*" and min(left) <= child and min(right) <= rest
+                if is_listed or (child in left and rest in right):
+                    types.add(item.type)
+        return tuple(_EITHER.join(sorted(types)) for types in found) if arity in before[-1] else ()
 
     def allows(self, field: str, type_name: str) -> bool:
         """Whether a node of a type may stand in a field."""
@@ -83,14 +82,11 @@ class AsdlGrammar:
         return type_name in names or (type_name == VALUE and any(name not in self.types for name in names))
 
 
-def _after(places: list[bool], many: str) -> list[bool]:
-    """The numbers of children that a field may end at, given those that it may begin at."""
-    following = [False, *places[:-1]]
-    if many == "?":
-        return [here or before for here, before in zip(places, following)]
+def _with_field(counts: set[int], many: str, arity: int) -> set[int]:
+    """The numbers of children of some fields and one more, of which ``arity`` is the largest that matters."""
     if many == "*":
-        return [any(places[: place + 1]) for place in range(len(places))]
-    return following
+        return {*counts, *range(min(counts), arity + 1)}
+    return {count + 1 for count in counts} | (counts if many == "?" else set())
 
 
 class _Reader:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from importlib import metadata
-from typing import Any
 
 from tree_fairseq.errors import InputError, NotationError
 from tree_fairseq.source_code.productions import split_leaf, unfolded, unspelled
-from tree_fairseq.trees.notations.notation import Notation, Piece
+from tree_fairseq.trees.notations.notation import Notation
 from tree_fairseq.trees.symbols import UNKNOWN_LABEL
 from tree_fairseq.trees.tree import Tree
 
@@ -87,9 +86,6 @@ class Language(Notation):
     def whole(tree: Tree) -> Tree:
         """The tree as libraries know it: leaves are not spelled, and each node stands alone."""
         return unfolded(unspelled(tree))
-
-    def _pieces(self, node: Tree, place: Any) -> list[Piece]:
-        raise NotImplementedError  # programs are written as a whole
 
 
 def leaf_texts(tree: Tree) -> list[str]:

@@ -16,13 +16,12 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
 
 from tree_fairseq.errors import CorruptFileError
 from tree_fairseq.source_code.language import Language
 from tree_fairseq.source_code.productions import CHAIN, MOST_CHILDREN, QUOTE, REST, leaf_label, parts, split_leaf
 from tree_fairseq.support.python_versions import import_library
-from tree_fairseq.trees.notations.notation import Notation, Piece
+from tree_fairseq.trees.notations.notation import Notation
 from tree_fairseq.trees.tree import Tree
 
 _CUTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+|.", re.DOTALL)
@@ -160,9 +159,6 @@ class SpelledNotation(Notation):
     def leaf_text(self, label: str) -> str | None:
         """The text of a leaf or of a piece."""
         return self.language.leaf_text(label)
-
-    def _pieces(self, node: Tree, place: Any) -> list[Piece]:
-        raise NotImplementedError  # programs are written as a whole
 
 
 def words_of(text: str) -> list[str]:

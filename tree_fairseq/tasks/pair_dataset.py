@@ -217,14 +217,12 @@ def collate_symbol_trees(tokens: Tensor, symbols: SymbolTable) -> dict[str, Tens
         ``is_symbol`` ``[B, N]`` bool, true for the others. ``level_sizes`` and ``level_widths`` are arrays of the host
         (:mod:`tree_fairseq.nn.tree_lstm`)
     """
-    arity, firsts = (table.numpy()[tokens.cpu().numpy()] for table in (symbols.arity, symbols.first_branch))  # B x N
+    arity = symbols.arity.numpy()[tokens.cpu().numpy()]  # B x N
     parents, branches = np.full((2, *arity.shape), -1, np.int64)
     for row, arities in enumerate(arity):
         columns = np.flatnonzero(arities >= 0)
         try:
-            own, branch = parents_and_branches(
-                arities[columns].tolist(), firsts[row, columns].tolist(), symbols.encoding.traversal
-            )
+            own, branch = parents_and_branches(arities[columns].tolist(), symbols.encoding)
         except SymbolTreeError as error:
             raise type(error)(f"sentence {row + 1} of a batch: {error.message}") from None
         places = np.array(own, np.int64)

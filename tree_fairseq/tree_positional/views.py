@@ -56,8 +56,7 @@ class PartialTree:
         arities += [0] * len(leaves)
         forest: Forest = ()
         if encoding.binarization == "lcrs":
-            firsts = [encoding.first_branch(arity) for arity in arities]
-            places = list(zip(*parents_and_branches(arities, firsts, encoding.traversal)))
+            places = list(zip(*parents_and_branches(arities, encoding)))
             known = len(symbols) - len(leaves)
             if (0, 1) in places[known:]:
                 sibling = places.index((0, 1), known)

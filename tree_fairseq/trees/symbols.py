@@ -46,20 +46,18 @@ def unknown_symbol(arity: int) -> str:
     return f"<unk:{arity}>"
 
 
-def parents_and_branches(
-    arities: Sequence[int], first_branches: Sequence[int], traversal: str
-) -> tuple[list[int], list[int]]:
-    """The parent and the branch of each symbol of a sequence in preorder (``dfs``) or level order (``bfs``).
+def parents_and_branches(arities: Sequence[int], encoding: SymbolEncoding) -> tuple[list[int], list[int]]:
+    """The parent and the branch of each symbol of a sequence, given the arities.
 
-    ``first_branches`` has the branch of each symbol's first child. A parent is its index in the sequence; the root has
-    -1 and -1. Raises ArityMismatchError if the sequence ends too early, and MultipleRootsError if symbols follow after
-    the tree is complete.
+    A parent is its index in the sequence; the root has -1 and -1. Raises ArityMismatchError if the sequence ends too
+    early, and MultipleRootsError if symbols follow after the tree is complete.
     """
     open_slots = deque([(-1, -1)])
-    take = open_slots.pop if traversal == "dfs" else open_slots.popleft
+    is_stack = encoding.traversal == "dfs"
+    take = open_slots.pop if is_stack else open_slots.popleft
     parents: list[int] = []
     branches: list[int] = []
-    for place, (arity, first) in enumerate(zip(arities, first_branches)):
+    for place, arity in enumerate(arities):
         if not open_slots:
             raise MultipleRootsError(f"the tree is complete after {place} of {len(arities)} symbols")
         if arity > len(arities):
@@ -67,8 +65,9 @@ def parents_and_branches(
         parent, branch = take()
         parents.append(parent)
         branches.append(branch)
+        first = encoding.first_branch(arity)
         children = range(first, first + arity)
-        open_slots.extend((place, child) for child in (reversed(children) if traversal == "dfs" else children))
+        open_slots.extend((place, child) for child in (reversed(children) if is_stack else children))
     if open_slots:
         missing = f"{len(open_slots)} more subtrees should follow"
         raise ArityMismatchError(f"the sequence of {len(arities)} symbols ends where {missing}")
@@ -143,8 +142,7 @@ class SymbolEncoding:
         if self.binarization == "none" and NULL in symbols:
             raise ArityMismatchError(f"{NULL} in a tree that was not binarized")
         labels, arities = zip(*map(self.split, symbols))
-        firsts = [self.first_branch(arity) for arity in arities]
-        parents, branches = parents_and_branches(arities, firsts, self.traversal)
+        parents, branches = parents_and_branches(arities, self)
         if self.binarization == "none":
             return tree_of_parents(labels, parents)
         lower: list[deque[Tree]] = [deque() for _ in labels]

@@ -76,9 +76,9 @@ class Notation(ABC):
     def _read(self, line: str) -> Tree:
         """Reads a line that is not blank; errors contain the column only."""
 
-    @abstractmethod
     def _pieces(self, node: Tree, place: Any) -> list[Piece]:
-        """The text of a node in its place, with its children as trees."""
+        """The text of a node in its place, with its children as trees; one with its own `write` has no pieces."""
+        raise NotImplementedError
 
 
 def separated(pieces: Iterable[Piece], separator: str) -> list[Piece]:
