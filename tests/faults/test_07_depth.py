@@ -25,6 +25,7 @@ from tree_fairseq.drawing.tree_pictures import tree_to_svg
 from tree_fairseq.errors import DepthLimitError
 from tree_fairseq.new_text.translations import in_brackets
 from tree_fairseq.tree_positional.search import StructuralGenerator
+from tree_fairseq.trees import bracket
 from tree_fairseq.trees.bracket import read_forest, write_forest
 from tree_fairseq.trees.notations import NOTATIONS, notation_named
 from tree_fairseq.trees.spans import decode, encode, reduce_spans, reduced_depth, unary_chains
@@ -98,12 +99,14 @@ def test_drawings(tree):
     assert len(tree_to_text((tree,))) < 1_000_000
 
 
-def test_the_limit_is_an_error_that_says_so():
+def test_the_limit_is_an_error_that_says_so(monkeypatch):
     line = write_forest((deep_tree(20_000),))
-    with pytest.raises(DepthLimitError, match="deeper than 500") as caught:
-        read_forest(line, path="deep.mrg", line_number=4, depth_limit=500)
+    monkeypatch.setattr(bracket, "DEPTH_LIMIT", 20_000)
+    assert read_forest(line)
+    monkeypatch.setattr(bracket, "DEPTH_LIMIT", 19_999)
+    with pytest.raises(DepthLimitError, match="deeper than 19999") as caught:
+        read_forest(line, path="deep.mrg", line_number=4)
     assert str(caught.value).startswith("deep.mrg:4:")
-    assert read_forest(line, depth_limit=20_000) == read_forest(line)
 
 
 def test_brackets_without_end_meet_the_standing_limit():

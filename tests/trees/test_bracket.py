@@ -189,13 +189,3 @@ def test_read_tree_wants_exactly_one():
 def test_trees_that_cannot_be_written_are_refused(tree, error):
     with pytest.raises(error):
         write_forest((tree,))
-
-
-@given(plain_trees())
-@settings(deadline=None)
-def test_depth_limit_counts_open_brackets(tree):
-    line = write_forest((tree,))
-    depth = read_tree(line).height()
-    assert read_forest(line, depth_limit=depth) == read_forest(line)
-    with pytest.raises(errors.DepthLimitError):
-        read_forest(line, depth_limit=depth - 1)

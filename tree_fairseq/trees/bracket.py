@@ -34,7 +34,7 @@ from tree_fairseq.trees.tree import Forest, Tree, check_preterminals
 
 ROOT = "ROOT"
 """The label of outer brackets without a label."""
-DEPTH_LIMIT = 100_000  # the greatest depth of a tree if the caller sets no other limit
+DEPTH_LIMIT = 100_000  # the greatest depth of a tree: so many brackets may be open at once
 
 _INDEX = re.compile(r"([0-9]{1,9})=.")
 _TOKEN = re.compile(r"[()]|[^ \t()]+")
@@ -55,17 +55,15 @@ _NAMES = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", 
 _CHARACTER_HINT = "Replace it in the tree and in the text by a visible character."
 
 
-def read_forest(
-    line: str, *, path: str | os.PathLike | None = None, line_number: int | None = None, depth_limit: int = DEPTH_LIMIT
-) -> Forest:
+def read_forest(line: str, *, path: str | os.PathLike | None = None, line_number: int | None = None) -> Forest:
     """Reads the trees of one line; a blank line is ``()``, and a line break at the end is ignored.
 
-    ``path`` and ``line_number`` are the place of the line, for messages; ``depth_limit`` is how many brackets may be
-    open at once. Raises a subclass of TreeFormatError, with the column.
+    ``path`` and ``line_number`` are the place of the line, for messages. Raises a subclass of TreeFormatError, with the
+    column.
     """
     try:
         whole = line[:-1].removesuffix("\r") if line.endswith("\n") else line
-        return _StrictReader(whole, depth_limit).read()
+        return _StrictReader(whole).read()
     except TreeFormatError as error:
         raise error.at(path, line_number) from None
 
@@ -92,8 +90,8 @@ class _OpenNode:
 class _StrictReader:
     """Reads one line, without its line break, token by token."""
 
-    def __init__(self, line: str, depth_limit: int):
-        self.line, self.depth_limit = line, depth_limit
+    def __init__(self, line: str):
+        self.line = line
         self.trees: list[Tree] = []
         self.open_nodes: list[_OpenNode] = []
 
@@ -128,9 +126,9 @@ class _StrictReader:
             if parent.children and not parent.children[0].children:
                 message = f"a constituent beside the word {shorten(parent.children[0].label)!r}"
                 raise MixedChildrenError(message, column=column, hint=_MIXED_HINT)
-        if len(self.open_nodes) >= self.depth_limit:
-            message = f"the tree is deeper than {self.depth_limit}"
-            raise DepthLimitError(message, column=column, hint="Raise the depth limit if the tree is correct.")
+        if len(self.open_nodes) >= DEPTH_LIMIT:
+            message = f"the tree is deeper than {DEPTH_LIMIT}"
+            raise DepthLimitError(message, column=column, hint="Look for brackets that are never closed.")
         self.open_nodes.append(_OpenNode(column))
 
     def _close(self, column: int) -> None:
