@@ -10,7 +10,7 @@ import re
 from bisect import bisect_left
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
-from itertools import accumulate
+from itertools import accumulate, count
 from typing import Optional
 
 from tree_fairseq.errors import PieceAlignmentError
@@ -159,8 +159,26 @@ def align_pieces(
     check_preterminals(forest)
     if pieces and not forest:
         raise PieceAlignmentError(f"{len(pieces)} pieces for a line without words")
-    aligner = _PieceAligner(forest, token_offsets, piece_offsets, pieces)
-    aligned = [tree.fold(aligner.node)[0] for tree in forest]
+    own_pieces, crossing = _pieces_by_token(forest, token_offsets, piece_offsets, pieces)
+    # The pieces whose tokens have all been visited but whose common ancestor has not, by first token.
+    waiting: list[tuple[int, str]] = []
+    tokens = count()
+
+    def align(node: Tree, children: list[_Aligned]) -> _Aligned:
+        if not node.children:
+            return None, 0, 0
+        if node.is_preterminal:
+            token = next(tokens)
+            waiting.extend(crossing[token])
+            own = own_pieces[token]
+            return _word_tree(node.label, own) if own else None, token, token + 1
+        start, end = children[0][1], children[-1][2]
+        split = bisect_left(waiting, (start, ""))
+        joined = waiting[split:]
+        del waiting[split:]
+        return _with_joined_pieces(node.label, children, joined), start, end
+
+    aligned = [tree.fold(align)[0] for tree in forest]
     return tuple(tree for tree in aligned if tree is not None)
 
 
@@ -168,51 +186,29 @@ def align_pieces(
 _Aligned = tuple[Optional[Tree], int, int]
 
 
-class _PieceAligner:
-    """Puts pieces in the places of their tokens. `node` is the function of `Tree.fold`, for each tree in order."""
-
-    def __init__(
-        self,
-        forest: Forest,
-        token_offsets: Sequence[tuple[int, int]],
-        piece_offsets: Sequence[tuple[int, int]],
-        pieces: Sequence[str],
-    ):
-        self.own_pieces = defaultdict[int, list[str]](list)  # by token
-        # By last token: pieces over several tokens of one tree, with their first one.
-        self.crossing = defaultdict[int, list[tuple[int, str]]](list)
-        self.token = 0
-        # The pieces whose tokens have all been visited but whose common ancestor has not, by first token.
-        self.waiting: list[tuple[int, str]] = []
-        sizes = [len(tree.leaves()) for tree in forest]
-        last_of_tree = [end - 1 for end, size in zip(accumulate(sizes), sizes) for _ in range(size)]
-        # Both only grow: where text was normalised, offsets can decrease, and the pieces must keep their order.
-        first = last = 0
-        for piece, (start, end) in zip(pieces, piece_offsets):
-            while first < len(token_offsets) - 1 and token_offsets[first][1] <= start:
-                first += 1
-            last = max(last, first)
-            while last + 1 < len(token_offsets) and token_offsets[last + 1][0] < end:
-                last += 1
-            if (last_here := min(last, last_of_tree[first])) == first:
-                self.own_pieces[first].append(piece)
-            else:
-                self.crossing[last_here].append((first, piece))
-
-    def node(self, node: Tree, children: list[_Aligned]) -> _Aligned:
-        if not node.children:
-            return None, self.token, self.token
-        if node.is_preterminal:
-            token = self.token
-            self.token += 1
-            self.waiting += self.crossing[token]
-            own = self.own_pieces[token]
-            return _word_tree(node.label, own) if own else None, token, self.token
-        start = children[0][1]
-        split = bisect_left(self.waiting, (start, ""))
-        joined = self.waiting[split:]
-        del self.waiting[split:]
-        return _with_joined_pieces(node.label, children, joined), start, self.token
+def _pieces_by_token(
+    forest: Forest,
+    token_offsets: Sequence[tuple[int, int]],
+    piece_offsets: Sequence[tuple[int, int]],
+    pieces: Sequence[str],
+) -> tuple[defaultdict[int, list[str]], defaultdict[int, list[tuple[int, str]]]]:
+    """The pieces of single tokens, and by last token those over several of one tree, with their first token."""
+    own_pieces, crossing = defaultdict[int, list[str]](list), defaultdict[int, list[tuple[int, str]]](list)
+    sizes = [len(tree.leaves()) for tree in forest]
+    last_of_tree = [end - 1 for end, size in zip(accumulate(sizes), sizes) for _ in range(size)]
+    # Both only grow: where text was normalised, offsets can decrease, and the pieces must keep their order.
+    first = last = 0
+    for piece, (start, end) in zip(pieces, piece_offsets):
+        while first < len(token_offsets) - 1 and token_offsets[first][1] <= start:
+            first += 1
+        last = max(last, first)
+        while last + 1 < len(token_offsets) and token_offsets[last + 1][0] < end:
+            last += 1
+        if (last_here := min(last, last_of_tree[first])) == first:
+            own_pieces[first].append(piece)
+        else:
+            crossing[last_here].append((first, piece))
+    return own_pieces, crossing
 
 
 def _with_joined_pieces(label: str, children: list[_Aligned], joined: list[tuple[int, str]]) -> Tree | None:
