@@ -269,7 +269,10 @@ def make_label_dictionary(
     if reused is not None:
         logger.info("[trees] labels of %s: from %s", side.lang, reused)
         return load_label_dictionary(reused)
-    inventory, tags = side.labels or parser_labels(side.options, pool)
+    if registered_parser(side.options.name).expensive:
+        inventory, tags = side.labels or parser_labels(side.options, pool)
+    else:
+        inventory, tags = side.labels or LineParser(side.options).labels()
     if "train" not in trees and set(inventory) <= {FLAT_LABEL, FLAT_TAG}:
         raise InputError(
             f"the labels of {side.lang} are not known: {side.options.name} does not name its labels "
