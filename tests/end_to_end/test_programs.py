@@ -6,8 +6,8 @@ import pytest
 
 from tests.end_to_end.commands import hypotheses, run
 from tests.scoring.runs import write_lines
-from tree_fairseq.source_code.registry import language_named
 from tree_fairseq.source_code.schema import Schema
+from tree_fairseq.trees.notations import notation_named
 
 PYTHON = [
     ("print the name", "print(name)"),
@@ -40,7 +40,7 @@ def trained(request, tmp_path_factory):
     task = ("--task", "structural_translation", "--arch", "tree_positional_transformer_tiny", "--optimizer", "adam")
     limits = ("--max-update", 2, "--max-tokens", 300, "--criterion", "cross_entropy", "--lr", 0.01)
     run("train", folder / "bin", *task, *limits, "--save-dir", folder / "model", "--disable-validation")
-    return language_named(name), folder, len(pairs)
+    return notation_named(name), folder, len(pairs)
 
 
 @pytest.mark.parametrize(("beam", "limit"), [(1, 8), (5, 60)])

@@ -11,7 +11,7 @@ from tree_fairseq.commands import explore
 from tree_fairseq.errors import InputError, MissingLibraryError
 from tree_fairseq.explorer.document import OutputRecord
 from tree_fairseq.explorer.systems import System
-from tree_fairseq.source_code.registry import language_named
+from tree_fairseq.trees.notations import notation_named
 
 DATABASE = hub.DEMO / "archipelago/archipelago.sqlite"
 
@@ -95,6 +95,6 @@ def test_a_hostile_question_is_only_words(questions):
 
 def test_typing_names_the_extra_that_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "sqlglot", None)
-    language_named.cache_clear()
+    notation_named.cache_clear()
     with pytest.raises(MissingLibraryError, match=r"tree-fairseq\[code\]"):
         explore.demo_questions()

@@ -12,7 +12,7 @@ from tree_fairseq.data_bin.manifest import FileRecord, Manifest
 from tree_fairseq.data_bin.records import SymbolSideRecord
 from tree_fairseq.scoring.__main__ import main
 from tree_fairseq.scoring.program_measures import TreeF1
-from tree_fairseq.source_code.registry import language_named
+from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.symbols import SymbolEncoding
 from tree_fairseq.trees.tree import Tree
 
@@ -81,7 +81,7 @@ def test_programs_that_training_has_are_a_group(java):
 
 
 def test_f1_of_trees_counts_nodes_with_their_children():
-    language = language_named("java")
+    language = notation_named("java")
 
     def shapes(tree):
         return [(node.label, [child.label for child in node.children]) for node in language.whole(tree).preorder()]
@@ -102,7 +102,7 @@ def test_outputs_of_a_stock_model_are_symbols_or_subwords(java):
     (java / "data").mkdir()
     files = {f"dict.{language}.txt": FileRecord(0, "") for language in ("cs", "java")}
     Manifest("cs", "java", files=files, symbols={"java": record}).save(java / "data")
-    language = language_named("java")
+    language = notation_named("java")
     symbols = [" ".join(encoding.encode(language.read(text))) for text in JAVA[:3]]
     given = ["--references", java / "text", "--data", java / "data"]
     for outputs in ([*symbols, "broken^2"], SAME):

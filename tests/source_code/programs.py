@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tree_fairseq.source_code.registry import language_named
+from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Tree
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
@@ -74,7 +74,7 @@ def lines_of(name: str) -> list[str]:
 def trees_of(name: str) -> list[Tree]:
     """The trees of the programs of a language."""
     lines = lines_of(name)
-    return [language_named(name).read(line) for line in lines]
+    return [notation_named(name).read(line) for line in lines]
 
 
 def real_lines(name: str) -> list[str]:

@@ -12,7 +12,7 @@ from tests.source_code.programs import real_lines, trees_of
 from tree_fairseq.errors import CorruptFileError, NotationError
 from tree_fairseq.source_code.field_types import ROOT, FieldTypes, probe, type_of
 from tree_fairseq.source_code.python import Python
-from tree_fairseq.source_code.registry import language_named
+from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Tree
 
 
@@ -61,7 +61,7 @@ def test_expressions_go_where_any_expression_goes(python_types):
 @pytest.mark.parametrize("name", ["sql", "python", "java", "csharp", "javascript"])
 def test_a_grammar_accepts_the_trees_that_it_was_made_of(name):
     trees = trees_of(name)
-    types = probe(language_named(name), trees)
+    types = probe(notation_named(name), trees)
     seen = FieldTypes.of_trees(trees)
     assert all(accepts(types, tree) for tree in trees)
     assert all(seen.types[field] <= types.types[field] for field in seen.types)
@@ -70,7 +70,7 @@ def test_a_grammar_accepts_the_trees_that_it_was_made_of(name):
 
 @pytest.mark.parametrize(("corpus", "name"), [("text2sql", "sql"), ("hearthstone", "python")])
 def test_a_grammar_of_half_of_a_corpus_accepts_the_other_half(corpus, name):
-    language = language_named(name)
+    language = notation_named(name)
     trees = []
     for line in real_lines(corpus):
         with contextlib.suppress(NotationError):
@@ -80,7 +80,7 @@ def test_a_grammar_of_half_of_a_corpus_accepts_the_other_half(corpus, name):
 
 
 def test_clauses_stay_in_their_places():
-    types = probe(language_named("sql"), trees_of("sql")).types
+    types = probe(notation_named("sql"), trees_of("sql")).types
     assert "From" not in types["EQ.this"] and "Where" not in types["Select.expressions"]
     assert {"Column", "Literal", "Subquery", "Count"} <= types["EQ.expression"]
 

@@ -13,7 +13,7 @@ from tests.source_code.programs import PROGRAMS, lines_of, real_lines, trees_of
 from tree_fairseq.errors import EmptySymbolTreeError, MissingLibraryError, NotationError
 from tree_fairseq.source_code.language import LINE_BREAK
 from tree_fairseq.source_code.python import Python
-from tree_fairseq.source_code.registry import language_named, register_language, registered_languages
+from tree_fairseq.source_code.registry import register_language, registered_languages
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Tree
 
@@ -29,7 +29,7 @@ CORPORA = {
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_comes_back_from_its_tree(name):
-    language = language_named(name)
+    language = notation_named(name)
     for line in lines_of(name):
         tree = language.read(line)
         text = language.write(tree)
@@ -43,7 +43,7 @@ def test_a_program_comes_back_from_its_tree(name):
 def test_real_programs_come_back_from_their_trees(corpus):
     name, faulty = CORPORA[corpus]
     lines_of(name)  # skips without the library
-    language, failed = language_named(name), 0
+    language, failed = notation_named(name), 0
     # A prime number: each line of the corpus is read in some ten runs of changed code, and the suite stays fast.
     lines = real_lines(corpus)
     for line in lines if faulty or len(lines) < 2000 else lines[::7]:
@@ -91,7 +91,7 @@ def test_any_python_comes_back_from_its_tree(expression, statement):
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_any_text_is_a_program_or_refused(name, text):
     lines_of(name)
-    language = language_named(name)
+    language = notation_named(name)
     try:
         tree = language.read(text)
     except EmptySymbolTreeError:
@@ -115,7 +115,7 @@ def test_any_text_is_a_program_or_refused(name, text):
 def test_a_program_that_does_not_parse_is_named_with_its_place(name, line, column):
     lines_of(name)
     with pytest.raises(NotationError) as caught:
-        language_named(name).read(line, "a.txt", 7)
+        notation_named(name).read(line, "a.txt", 7)
     assert (caught.value.path, caught.value.line) == ("a.txt", 7)
     assert abs(caught.value.column - column) <= 2
     assert "skip-pair" in str(caught.value)
@@ -123,10 +123,10 @@ def test_a_program_that_does_not_parse_is_named_with_its_place(name, line, colum
 
 def test_trees_that_are_no_programs_are_written_and_refused():
     trees = [Tree("Select", [Tree('Identifier "x')]), Tree("<unk>"), Tree("Nothing a b", [Tree("x"), Tree("y")])]
-    for language in (language_named("sql"), Python()):
+    for language in (notation_named("sql"), Python()):
         assert all(map(language.write, trees)) and not any(map(language.accepts, trees))
-    unknown = language_named("sql").read("SELECT a FROM t").map_leaves(['Identifier "<unk>', 'Identifier "t'])
-    assert not language_named("sql").accepts(unknown)
+    unknown = notation_named("sql").read("SELECT a FROM t").map_leaves(['Identifier "<unk>', 'Identifier "t'])
+    assert not notation_named("sql").accepts(unknown)
 
 
 def test_a_deep_program_is_refused_with_a_message():
@@ -138,23 +138,23 @@ def test_languages_are_notations_with_dialects():
     postgres = notation_named("sql:postgres")
     assert postgres.read("SELECT a::INT FROM t") == postgres.read("SELECT CAST(a AS INT) FROM t")
     assert notation_named("python").identity()["version"] == ".".join(map(str, sys.version_info[:2]))
-    assert language_named("sql").identity()["library"] == "sqlglot"
+    assert notation_named("sql").identity()["library"] == "sqlglot"
     with pytest.raises(NotationError, match="nolanguage"):
         notation_named("nolanguage")
     with pytest.raises(NotationError, match="nodialect"):
-        language_named("sql:nodialect")
+        notation_named("sql:nodialect")
 
 
 def test_any_installed_grammar_is_a_language_and_no_other_module_is_imported(tmp_path, monkeypatch):
     lines_of("java")
-    language = language_named("tree-sitter:tree_sitter_python")
+    language = notation_named("tree-sitter:tree_sitter_python")
     tree = language.read("if x : pass")
     assert language.read(language.write(tree)) == tree
     (tmp_path / "tree_sitter_evil.py").write_text("raise SystemExit('code of a stranger')")
     monkeypatch.syspath_prepend(tmp_path)
     for module in ("tree_sitter_nothing", "tree_sitter_evil", "os"):
         with pytest.raises(MissingLibraryError, match=f"{module} is not installed"):
-            language_named(f"tree-sitter:{module}")
+            notation_named(f"tree-sitter:{module}")
 
 
 def test_a_language_of_ones_own_is_a_notation():

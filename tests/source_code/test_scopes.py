@@ -7,16 +7,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.source_code.programs import SHARED, real_lines
-from tree_fairseq.source_code.registry import language_named
 from tree_fairseq.source_code.schema import Schema
 from tree_fairseq.source_code.scopes import Scopes
+from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.symbols import HOLE
 from tree_fairseq.trees.tree import Tree, tree_from_preorder
 
 SCHEMA = Schema(
     "CREATE TABLE state (name TEXT, area DOUBLE, capital TEXT); CREATE TABLE city (name TEXT, people INT, state TEXT)"
 )
-SQL = language_named("sql")
+SQL = notation_named("sql")
 
 columns = st.sampled_from(
     ["name", "area", "people", "s.name", "s.area", "c.people", "C.Name", "state.capital", "x", '"y"']

@@ -12,8 +12,9 @@ from tests.source_code.programs import trees_of
 from tree_fairseq.errors import CorruptFileError
 from tree_fairseq.source_code.productions import MOST_CHILDREN
 from tree_fairseq.source_code.python import Python
-from tree_fairseq.source_code.registry import language_named, notation_of
+from tree_fairseq.source_code.registry import notation_of
 from tree_fairseq.source_code.spelling import FREQUENT_LEAF, Spelling, learn_spellings
+from tree_fairseq.trees.notations import notation_named
 
 TRAINING = ["self.readFileName(x)", "self.readFileName(x, y)", "self.writeFileName(y)", "getBlock(x) + 12"] * 3 + [
     "readAll()"
@@ -35,7 +36,7 @@ def test_pieces_join_to_the_text(spelling, text):
 
 @pytest.mark.parametrize("name", ["sql", "python", "java", "csharp"])
 def test_a_spelled_program_is_the_same_program(spelling, name):
-    language = language_named(name)
+    language = notation_named(name)
     for tree in trees_of(name):
         spelled = spelling.spell(tree)
         assert language.whole(spelled) == language.whole(tree)

@@ -96,16 +96,9 @@ class TreeFormat:
 
 def _labelled_by_span(tree: Tree, first: int) -> Tree:
     """The tree with the span after each label: ``NP[0:2]``; ``first`` is the position of its first leaf in the line."""
-    spans = tree.spans()
-    labels, counts = [], []
-    for node in tree.preorder():
-        counts.append(len(node.children))
-        if node.children:
-            _, start, end = next(spans)
-            labels.append(f"{node.label}[{first + start}:{first + end}]")
-        else:
-            labels.append(node.label)
-    return tree_from_preorder(labels, counts)
+    places = (f"[{first + start}:{first + end}]" for _, start, end in tree.spans())
+    labels = [node.label + next(places) if node.children else node.label for node in tree.preorder()]
+    return tree_from_preorder(labels, [len(node.children) for node in tree.preorder()])
 
 
 def _with_spans(tree: Tree, first: int) -> dict[str, Any]:

@@ -232,13 +232,11 @@ class FieldTable:
 
     Attributes:
         fields: ``[V, n]`` int64, the field of the child on each branch; -1 where there is none
-        allowed: ``[F, V]`` bool, the symbols that may stand in each field
-        root: the field of the root
+        allowed: ``[F, V]`` bool, the symbols that may stand in each field; the root stands in field 0
     """
 
     fields: Tensor
     allowed: Tensor
-    root: int
 
     @classmethod
     def of(cls, grammar: TypedGrammar, symbols: Sequence[str], table: SymbolTable) -> FieldTable:
@@ -264,7 +262,7 @@ class FieldTable:
             for type_name, indices in by_type.items():
                 if grammar.allows(name, type_name):
                     allowed[number, indices] = True
-        return cls(fields, allowed, numbers[ROOT])
+        return cls(fields, allowed)
 
     @classmethod
     def of_rules(cls, rules: Iterable[tuple[int, int, int]], table: SymbolTable) -> FieldTable:
@@ -278,7 +276,7 @@ class FieldTable:
         parents, branches = torch.tensor([*numbers]).unbind(1)
         fields = torch.full((len(table.arity) + 1, table.degree), -1)
         fields[parents, branches] = torch.arange(len(numbers))  # the root's parent is the last row
-        return cls(fields[:-1], allowed, 0)
+        return cls(fields[:-1], allowed)
 
 
 def collect_grammar(token_lines: Iterable[Sequence[str]], encoding: SymbolEncoding) -> set[Rule]:

@@ -6,7 +6,6 @@ import functools
 from collections.abc import Callable
 from pathlib import Path
 
-from tree_fairseq.errors import NotationError
 from tree_fairseq.source_code.language import Language
 from tree_fairseq.source_code.python import Python
 from tree_fairseq.source_code.spelling import SpelledNotation, Spelling
@@ -14,35 +13,26 @@ from tree_fairseq.source_code.sql import Sql
 from tree_fairseq.source_code.tree_sitter import TreeSitter
 from tree_fairseq.trees.notations import Notation, notation_named, register_notation
 
-_LANGUAGES: dict[str, Callable[..., Language]] = {}
+_NAMES: set[str] = set()
 
 
 def register_language(name: str, factory: Callable[..., Language]) -> None:
-    """Adds a language, or replaces the one of the same name.
+    """Adds a language to the notations, or replaces the one of the same name.
 
     ``factory`` makes it. For a name such as ``sql:postgres``, the factory of ``sql`` gets what follows the colon.
     """
-    _LANGUAGES[name] = factory
-    register_notation(name, language_named)
+
+    def named(whole: str) -> Language:
+        _, colon, variant = whole.partition(":")
+        return factory(variant) if colon else factory()
+
+    _NAMES.add(name)
+    register_notation(name, named)
 
 
 def registered_languages() -> list[str]:
     """The names of all languages, sorted."""
-    return sorted(_LANGUAGES)
-
-
-@functools.cache
-def language_named(name: str) -> Language:
-    """The language of this name.
-
-    Raises:
-        MissingLibraryError: the library of the language is not installed
-        NotationError: there is no such language, or no such dialect of it
-    """
-    base, colon, variant = name.partition(":")
-    if base not in _LANGUAGES:
-        raise NotationError(f"no language {base!r}", hint=f"There are: {', '.join(registered_languages())}.")
-    return _LANGUAGES[base](variant) if colon else _LANGUAGES[base]()
+    return sorted(_NAMES)
 
 
 def notation_of(name: str, spelling: Path | None) -> Notation:

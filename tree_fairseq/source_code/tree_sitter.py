@@ -79,9 +79,9 @@ class TreeSitter(Language):
                     return _tree(inside, f"{wrapper.name}:", skip_ends=bool(wrapper.path))
             elif first_error is None:
                 first_error = _first_error(root), wrapper
-        found, wrapper = first_error or (None, self._wrappers[0])
-        if found is None:
+        if first_error is None:
             raise NotationError(f"not {self.name}: no fragment that can be parsed")
+        found, wrapper = first_error
         row, column = found.start_point
         before = wrapper.before if row == 0 else ""
         line = before + text.split(LINE_BREAK)[row] if row <= text.count(LINE_BREAK) else ""
@@ -103,11 +103,8 @@ class TreeSitter(Language):
             if len(named) != 1 or (here is root and len(here.children) != 1):
                 return None
             here = named[0]
-        return (
-            here
-            if here.parent is None or not wrapper.path or here.end_byte + len(wrapper.after) - 1 >= root.end_byte
-            else None
-        )
+        is_all = not wrapper.path or here.end_byte + len(wrapper.after) - 1 >= root.end_byte
+        return here if is_all else None
 
     def unparse(self, tree: Tree) -> str:
         tokens: list[tuple[str, str]] = []

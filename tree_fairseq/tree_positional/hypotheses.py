@@ -219,7 +219,7 @@ def _field_kinds(grammar: FieldTable, kinds: Tensor, allowed: Tensor) -> tuple[T
     free[fields] = kinds[:-1]
     free[CLOSED] = CLOSED
     seen = torch.cat([allowed.new_ones(first, allowed.size(1)), grammar.allowed])
-    seen[ROOT] = grammar.allowed[grammar.root]
+    seen[ROOT] = grammar.allowed[0]
     return torch.cat([fields, kinds[-1:]]), seen & allowed[free]
 
 

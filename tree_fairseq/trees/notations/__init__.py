@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 from tree_fairseq.errors import NotationError
@@ -30,6 +31,7 @@ _FACTORIES: dict[str, Callable[[str], Notation]] = {}
 def register_notation(name: str, factory: Callable[[str], Notation]) -> None:
     """Adds a notation, which ``factory`` makes of its whole name; the name may go on after a colon."""
     _FACTORIES[name] = factory
+    notation_named.cache_clear()
 
 
 def notation_names() -> list[str]:
@@ -37,8 +39,9 @@ def notation_names() -> list[str]:
     return sorted([*NOTATIONS, *_FACTORIES])
 
 
+@functools.cache
 def notation_named(name: str) -> Notation:
-    """The notation of this name; raises NotationError if there is none."""
+    """The notation of this name; raises NotationError if there is none, and MissingLibraryError without its library."""
     if name in NOTATIONS:
         return NOTATIONS[name]
     if (base := name.partition(":")[0]) in _FACTORIES:
