@@ -141,7 +141,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if "--demo" in arguments:
         own = argparse.ArgumentParser(allow_abbrev=False)
         _add_flags(own)
-        args, others = own.parse_known_args(arguments)
+        others = own.parse_known_args(arguments)[1]
+        args = own.parse_args([word for word in arguments if word not in others])
         if others or args.baseline:
             hint = f"For other flags: tree-fairseq explore {hub.DEMO} --path {hub.DEMO}/model.safetensors --input FILE"
             raise InputError(

@@ -90,21 +90,22 @@ def _is_fault(error: Exception) -> bool:
 
 
 def _with_place(error: Exception, path: str, number: int) -> Exception:
-    if isinstance(error, InputError):
-        return error.at(path, number)
-    if isinstance(error, LeafMismatchError):  # its message names the line
-        return error
     if _is_about_length(error):
         hint = "Give a shorter line, or a greater --max-tokens."
         return LongSentenceError(
             "the line is longer than the model reads, or --max-tokens allows", path, number, hint=hint
         )
+    if isinstance(error, InputError):
+        return error.at(path, number)
+    if isinstance(error, LeafMismatchError):  # its message names the line
+        return error
     return InputError(f"the line cannot be read ({type(error).__name__}: {error})", path, number)
 
 
 def _is_about_length(error: Exception) -> bool:
     """Whether fairseq raised an error because a line is longer than the model reads, or than a batch."""
-    return type(error) is Exception or isinstance(error, AssertionError) and "max_tokens" in str(error)
+    cause = error.__cause__ or error
+    return type(error) is Exception or isinstance(cause, AssertionError) and "max_tokens" in str(cause)
 
 
 # fairseq-interactive

@@ -206,7 +206,7 @@ class TreeTask(FairseqTask):
                 raise
             hint = "Raise it, or --max-tokens-valid for validation; --max-source-positions with "
             hint += "--skip-invalid-size-inputs-valid-test leaves long sentences out."
-            raise InputError(f"a sentence is longer than --max-tokens allows ({error})", hint=hint) from None
+            raise InputError(f"a sentence is longer than --max-tokens allows ({error})", hint=hint) from error
         if not is_first:
             return iterator
         iterator.epoch = max(epoch, 1)
