@@ -124,8 +124,10 @@ def _raw_lines(path: str) -> Iterator[bytes]:
     if path != "-":
         with open(path, "rb") as file:
             yield from file
-    else:
+    elif sys.stdin is None or hasattr(sys.stdin, "buffer"):
         yield from iter(standard_input().readline, b"")
+    else:
+        yield from (line.encode("utf-8", _UNDECODED) for line in sys.stdin)
 
 
 def with_any_bytes(buffered_read: Callable) -> Callable:

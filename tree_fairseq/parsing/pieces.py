@@ -16,9 +16,9 @@ from typing import NamedTuple
 from tree_fairseq.errors import InputError, ParserUnavailableError
 from tree_fairseq.parsing.batches import Failure, covers, decode_text
 from tree_fairseq.parsing.parsers import ParserOptions, flat_tree
-from tree_fairseq.source_code.spelling import Spelling
 from tree_fairseq.support.files import atomic_file, file_sha256, require_plain_file
 from tree_fairseq.trees.bracket import escape, write_forest
+from tree_fairseq.trees.name_pieces import NamePieces
 from tree_fairseq.trees.subwords import SUBWORD_SUFFIX, align_pieces, join_bpe, join_sentencepiece, split_words
 from tree_fairseq.trees.text import read_lines
 from tree_fairseq.trees.tree import Forest, forest_leaves
@@ -95,10 +95,10 @@ class NameModel(SubwordModel):
     """How names of programs are spelled, in the file ``path``: text is cut into the same pieces, with BPE's marks."""
 
     def __init__(self, path: str):
-        self._spelling = Spelling.load(path)
+        self._names = NamePieces.load(path)
 
     def split(self, words: list[str]) -> list[list[str]]:
-        cut = map(self._spelling.cut_text, words)
+        cut = map(self._names.cut_text, words)
         return [_marked([*(piece + BPE_JOINER for piece in pieces[:-1]), *pieces[-1:]]) for pieces in cut]
 
 

@@ -21,7 +21,8 @@ from tree_fairseq.preprocessing.plan import Inputs, PreprocessPlan, SymbolSide
 from tree_fairseq.source_code.field_types import probe
 from tree_fairseq.source_code.language import Language
 from tree_fairseq.source_code.productions import MOST_CHILDREN, QUOTE, split_leaf
-from tree_fairseq.source_code.spelling import CHARACTERS, Spelling, learn_spellings, words_of
+from tree_fairseq.source_code.spelling import CHARACTERS, Spelling, learn_spellings
+from tree_fairseq.trees.name_pieces import words_of
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.symbols import SymbolEncoding
 from tree_fairseq.trees.text import Chunk, FaultyLines, chunk_lines, inspect_text, read_lines, require_parallel, tokens

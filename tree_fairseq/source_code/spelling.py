@@ -1,38 +1,31 @@
 """Spelled leaves: names that no dictionary has, as pieces that it has.
 
-The text of a leaf is cut where its case changes, at digits and at marks; words of letters are then cut by byte pair
-encoding (subword-nmt) that was learned on the leaves. The pieces become the children of the leaf, so positions, arities
-and search need nothing special: a leaf of n pieces has n + 1 symbols. The most frequent leaves stay whole.
+The text of a leaf is cut into pieces (see :mod:`tree_fairseq.trees.name_pieces`). They become the children of the leaf,
+so positions, arities and search need nothing special: a leaf of n pieces has n + 1 symbols. The most frequent leaves
+stay whole.
 """
 
 from __future__ import annotations
 
 import contextlib
 import io
-import itertools
-import json
-import os
-import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Iterable, Mapping, Sequence
 
-from tree_fairseq.errors import CorruptFileError
 from tree_fairseq.source_code.language import Language
 from tree_fairseq.source_code.productions import CHAIN, MOST_CHILDREN, QUOTE, REST, leaf_label, parts, split_leaf
 from tree_fairseq.support.python_versions import import_library
+from tree_fairseq.trees.name_pieces import NamePieces, words_of_letters
 from tree_fairseq.trees.notations.notation import Notation
 from tree_fairseq.trees.tree import Tree
 
-_CUTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[^\W\d_]+|.", re.DOTALL)
-_LETTERS = re.compile(r"[^\W\d_]{2,}")
 FREQUENT_LEAF, FREQUENT_PRODUCTION = 5, 2
 """How often training has what stays whole, at least."""
 CHARACTERS = [chr(code) for code in range(32, 127)]
 """Pieces that every dictionary of spelled leaves has, so all names in ASCII can be written."""
 
 
-class Spelling:
+class Spelling(NamePieces):
     """How programs are written with the symbols of a dictionary.
 
     A leaf that is not among the frequent ones is spelled. A production that training hardly has is written in parts,
@@ -41,57 +34,32 @@ class Spelling:
     Args:
         merges: the lines of a model of subword-nmt
         whole: labels of leaves that stay whole
-        productions: labels, without texts, that stay whole
         known: pieces that training has; others are cut into characters
+        productions: labels, without texts, that stay whole
     """
 
-    def __init__(self, merges: str, whole: Iterable[str], productions: Iterable[str], known: Iterable[str]):
-        self.merges, self.whole, self.productions = merges, frozenset(whole), frozenset(productions)
-        self.known = frozenset(known)
-        self._pieces: dict[str, list[str]] = {}
-        # subword-nmt marks all pieces of a word but the last.
-        self._vocabulary = {*self.known, *(f"{piece}@@" for piece in self.known)} or None
+    LISTS = ("whole", "known", "productions")
 
-    @classmethod
-    def of_text(cls, programs: Sequence[tuple[Spelling, Iterable[str]]], words: Mapping[str, int]) -> Spelling:
+    def __init__(self, merges: str, whole: Iterable[str], known: Iterable[str], productions: Iterable[str]):
+        super().__init__(merges, whole, known)
+        self.productions = frozenset(productions)
+
+    @staticmethod
+    def of_text(programs: Sequence[tuple[Spelling, Iterable[str]]], words: Mapping[str, int]) -> NamePieces:
         """How words of a text are cut, so that names can be copied from them leaf by leaf or piece by piece.
 
         What is whole in programs, and frequent words that programs do not spell, stay whole.
 
         Args:
             programs: the spellings of the programs beside the text, and all labels of training
-            words: how often training has each word, as :func:`words_of` finds them
+            words: how often training has each word, as :func:`~tree_fairseq.trees.name_pieces.words_of` finds them
         """
         whole, spelled = set[str](), set[str]()
         for spelling, labels in programs:
             for label in labels:
                 (whole if label in spelling.whole else spelled).add(split_leaf(label)[1] or "")
         whole |= {word for word, count in words.items() if count >= FREQUENT_LEAF} - spelled
-        return cls(programs[0][0].merges, whole, (), set().union(*(spelling.known for spelling, _ in programs)))
-
-    def cut_text(self, text: str) -> list[str]:
-        """The pieces of a text without blanks, as :meth:`of_text` says."""
-        parts = ([word] if word in self.whole else self.pieces(word) for word in words_of(text))
-        return list(itertools.chain.from_iterable(parts))
-
-    def pieces(self, text: str) -> list[str]:
-        """The pieces of a text, which joined together are the text."""
-        if text not in self._pieces:
-            cut = ([piece] if piece in self.known else list(piece) for piece in self._cut(text))
-            self._pieces[text] = list(itertools.chain.from_iterable(cut))
-        return self._pieces[text]
-
-    def _cut(self, text: str) -> Iterator[str]:
-        for word in _CUTS.findall(text):
-            if _LETTERS.fullmatch(word) and len(self.merges.splitlines()) > 1:
-                yield from (piece.removesuffix("@@") for piece in self._encoder.segment_tokens([word]))
-            else:
-                yield from word if _LETTERS.fullmatch(word) else [word]
-
-    @cached_property
-    def _encoder(self):
-        library = import_library("subword_nmt.apply_bpe", "code", "--leaf-merges")
-        return library.BPE(io.StringIO(self.merges), vocab=self._vocabulary)
+        return NamePieces(programs[0][0].merges, whole, set().union(*(spelling.known for spelling, _ in programs)))
 
     def spell(self, tree: Tree) -> Tree:
         """The tree as the dictionary has it."""
@@ -114,22 +82,6 @@ class Spelling:
             if text is None:
                 return parts(label, children)
         return Tree(label, children)
-
-    def save(self, path: str | os.PathLike) -> None:
-        """Writes the model to a file."""
-        with open(path, "w", encoding="utf-8") as file:
-            content = {name: sorted(getattr(self, name)) for name in ("whole", "productions", "known")}
-            json.dump({"merges": self.merges.splitlines(), **content}, file, ensure_ascii=False, indent=0)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike) -> Spelling:
-        """Reads the model of a file; raises CorruptFileError for another file."""
-        try:
-            with open(path, encoding="utf-8") as file:
-                content = json.load(file)
-            return cls("\n".join(content["merges"]) + "\n", content["whole"], content["productions"], content["known"])
-        except (ValueError, KeyError, TypeError, UnicodeDecodeError):
-            raise CorruptFileError(f"{path}: not a model of spelled leaves; preprocess the data again") from None
 
 
 def _piece_trees(pieces: list[str]) -> list[Tree]:
@@ -161,11 +113,6 @@ class SpelledNotation(Notation):
         return self.language.leaf_text(label)
 
 
-def words_of(text: str) -> list[str]:
-    """The words of a text: letters, digits and underscores; every other mark alone."""
-    return re.findall(r"\w+|[^\w\s]", text)
-
-
 def learn_spellings(
     programs: Mapping[str, Mapping[str, int]], merges: int, words: Mapping[str, int] | None = None
 ) -> dict[str, Spelling]:
@@ -189,15 +136,15 @@ def learn_spellings(
                 spelled.add(text)
     letters: Counter[str] = Counter()
     for text, count in names.items():
-        for word in filter(_LETTERS.fullmatch, _CUTS.findall(text)):
+        for word in words_of_letters(text):
             letters[word] += count
-    cut = Spelling(_learned_merges(letters, merges), (), (), ())
-    known = {piece for text in spelled for piece in cut._cut(text)}
+    cut = NamePieces(_learned_merges(letters, merges), (), ())
+    known = {piece for text in spelled for piece in cut.cut(text)}
     frequent = {
         lang: [each for each, count in found.items() if count >= FREQUENT_PRODUCTION]
         for lang, found in productions.items()
     }
-    return {lang: Spelling(cut.merges, whole[lang], frequent[lang], known) for lang in programs}
+    return {lang: Spelling(cut.merges, whole[lang], known, frequent[lang]) for lang in programs}
 
 
 def _production(label: str) -> str:

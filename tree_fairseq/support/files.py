@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
-import io
 import json
 import os
 import shutil
@@ -124,8 +123,7 @@ def standard_input() -> IO[bytes]:
     """Returns the bytes of standard input; raises InputError where a process has none."""
     if sys.stdin is None:
         raise InputError("there is no standard input to read", hint="Give a file, or a pipe.")
-    # A program may have put text in the place of standard input.
-    return getattr(sys.stdin, "buffer", None) or io.BytesIO(sys.stdin.read().encode())
+    return sys.stdin.buffer
 
 
 def file_sha256(path: str | os.PathLike) -> str:
