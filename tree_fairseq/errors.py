@@ -56,7 +56,7 @@ class InputError(TreeFairseqError, ValueError):
 
 
 class FaultyLinesError(InputError):
-    """Several lines cannot be read; the message has the first ten and the number, and ``errors`` one for each."""
+    """Several lines cannot be read. The message names the first ten and says how many there are; ``errors`` has all."""
 
     errors: tuple[InputError, ...] = ()
 

@@ -84,7 +84,7 @@ def annotate(args: Namespace) -> None:
 
 
 def _with_kind(folder: Path, side: TreeSide, args: Namespace) -> TreeSide:
-    """The side with how its text is split, as the words of the folder show."""
+    """The side, whose option for subwords follows from the words of the folder."""
     for split in _splits_in(folder, args.source_lang, args.target_lang, side.lang)[:1]:
         tokens = folder / token_prefix(split, args.source_lang, args.target_lang, side.lang)
         words = map(" ".join, token_words(tokens, load_dictionary(folder, side.lang)))

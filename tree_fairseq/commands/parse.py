@@ -216,7 +216,7 @@ def _place(args: argparse.Namespace) -> str:
 
 
 def _parsed(args: argparse.Namespace, parser: LineParser) -> Iterator[tuple[str, Forest]]:
-    """Yields each line with its forest, some lines at a time; raises InputError for all lines that are no trees."""
+    """Yields each line with its forest, some lines at a time; raises InputError for all lines that are not trees."""
     warned, place = parser.kind == "text" or parser.parser is None, _place(args)
     faults, left_out, labels = FaultyLines(), Counter[str](), set[str]()
     skips = args.read is not None and parser.options.on_parse_error == "skip-pair"

@@ -201,7 +201,7 @@ class Manifest:
         return {**self.sides, **self.symbols, **named}
 
     def differences(self, other: Manifest) -> list[str]:
-        """Returns what is not as in another folder, whose ids would mean other words, or whose trees are others.
+        """Returns the differences from another folder that change what ids mean, or how trees were made.
 
         These are the names of dictionaries and subword models, and what the records of sides and sections name.
         """

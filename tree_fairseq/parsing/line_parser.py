@@ -64,8 +64,10 @@ _LINE_OPTIONS = ("ssplit", "tokenize", "subwords", "strip_function_tags")
 
 @dataclass(frozen=True)
 class ParsedLine:
-    """The forest of a line in brackets, the number of its sentences, the reason for each one with a flat tree, and how
-    often what no sentence has was left out of ready-made trees."""
+    """The forest of a line in brackets, the number of its sentences, and the reason for each one with a flat tree.
+
+    ``left_out`` counts the parts of ready-made trees that are not words of a sentence.
+    """
 
     written: str
     sentences: int

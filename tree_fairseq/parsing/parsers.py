@@ -194,7 +194,7 @@ class ParserOptions:
 
     @property
     def conventions(self) -> Conventions:
-        """What stays of trees; all but function tags stays of those that a parser gives."""
+        """The parts of trees that are kept. Trees of a parser lose their function tags alone."""
         return Conventions(self.keep_empty or self.name != "brackets", self.tag_separators or "")
 
     def replace(self, **changes: Any) -> ParserOptions:

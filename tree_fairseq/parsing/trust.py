@@ -30,7 +30,7 @@ _WEIGHTS_ONLY = ("stanza",)  # for which its adapter sees to it; benepar's loadi
 
 
 def options_for_new_text(options: ParserOptions, folder: Path, cfg: Any) -> ParserOptions:
-    """Returns how new text is parsed: as the folder says, but for what the user named.
+    """Returns how new text is parsed: as the folder says, except for what the user named.
 
     Args:
         options: those that the folder names

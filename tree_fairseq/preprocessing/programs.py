@@ -78,9 +78,9 @@ def _read_chunk(notation: str, path: Path, chunk: Chunk) -> tuple[Counter[str], 
 
 
 def without_unparsed_pairs(plan: PreprocessPlan, inputs: Inputs, work: Work) -> Inputs:
-    """The inputs without the pairs that have a sentence on which a parser fails, or a line that is no ready-made tree.
+    """Returns the inputs without faulty pairs, in which a parser fails on a sentence or a line is not a tree.
 
-    The parses are kept for those who ask for them next.
+    The parses are kept, so a sentence is parsed once.
     """
     faults: dict[str, Faults] = {}
     for side in (*plan.tree_sides, *plan.symbol_sides):

@@ -36,7 +36,7 @@ _ORDER = re.compile(r"\border\s+by\b", re.IGNORECASE)
 
 
 class Answer(NamedTuple):
-    """What a query returned: the number of rows and their digests, or an error; and what is shown of the rows."""
+    """The result of a query: the number of its rows and their digests, or an error; and the rows that are shown."""
 
     rows: int = 0
     ordered: str = ""
@@ -47,7 +47,7 @@ class Answer(NamedTuple):
 
 
 class Database:
-    """A SQLite file whose queries run in a child process; each query runs once. Answers show so many rows.
+    """A SQLite file whose queries run in a child process; each query runs once. Answers have the first ``shown`` rows.
 
     Raises ScoringError if the file is missing or not a database.
     """

@@ -192,7 +192,7 @@ def _pieces_by_token(
     piece_offsets: Sequence[tuple[int, int]],
     pieces: Sequence[str],
 ) -> tuple[defaultdict[int, list[str]], defaultdict[int, list[tuple[int, str]]]]:
-    """The pieces of single tokens, and by last token those over several of one tree, with their first token."""
+    """The pieces within tokens; and by last token the pieces over several tokens of a tree, with the first token."""
     own_pieces, crossing = defaultdict[int, list[str]](list), defaultdict[int, list[tuple[int, str]]](list)
     sizes = [len(tree.leaves()) for tree in forest]
     last_of_tree = [end - 1 for end, size in zip(accumulate(sizes), sizes) for _ in range(size)]

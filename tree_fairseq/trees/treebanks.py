@@ -32,7 +32,7 @@ _BESIDE_TREES = re.compile(r"[<%#;*]|\(\s*END_OF_TEXT_UNIT\s*\)\s*$")
 
 @dataclass(frozen=True)
 class Conventions:
-    """What is left of the trees of a treebank.
+    """The rules by which parts of a treebank's trees are left out.
 
     Attributes:
         keep_empty: whether empty elements and notes of annotators stay, which are no words of the sentence
@@ -99,7 +99,7 @@ NOTES_IN_TEXT = b"(-NONE- ,(-DFL- ,(CODE ,(META,(ID ,(REF ,(COMMENT , 0), *, \\*
 
 
 def penn_trees(text: str, skipped: Counter[str]) -> Iterator[tuple[int, str]]:
-    """Yields the trees of a text, each over any number of lines: the number of its first line, and it on one line.
+    """Yields the trees of a text, which may take several lines: the number of the first line, and the tree on one line.
 
     Lines of markup or comments between trees are counted. A bracket in the first column begins the next tree even if
     this one has not ended: behind a blank line, if all trees before are on one line, and if this one never ends.
@@ -127,12 +127,12 @@ def penn_trees(text: str, skipped: Counter[str]) -> Iterator[tuple[int, str]]:
 
 
 def read_sentences(line: str, path: str | os.PathLike | None = None, number: int | None = None) -> Forest:
-    """Reads the trees of a line as `read_forest` does, without what is no word of a sentence."""
+    """Reads the trees of a line as `read_forest` does, without nodes that are not words of a sentence."""
     return Conventions().apply(read_forest(line, path=path, line_number=number), Counter())
 
 
 def strange_labels(labels: Iterable[str]) -> str:
-    """Some labels without function tags that may have some still, as an unusual sign shows; empty if there are none."""
+    """Labels that may still have function tags, because an unusual sign is in them."""
     return ", ".join(sorted(label for label in set(labels) if _STRANGE.search(label))[:3])
 
 
