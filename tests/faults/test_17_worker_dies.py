@@ -38,7 +38,7 @@ def test_a_process_that_dies_by_itself(tmp_path, small_blocks, caplog):
     assert not (tmp_path / "out.brackets").exists()
     shards = list((tmp_path / "out.brackets.shards").glob("*.json"))
     assert shards and all(finished_lines(shard) == read_json(shard)["lines"] for shard in shards)
-    assert children(program="support import processes") == []
+    assert children(program="spawn_main") == []
 
 
 @pytest.mark.parametrize("when", [0.0, 0.6, 1.2])
@@ -57,7 +57,7 @@ def test_a_process_that_is_killed_from_outside(tmp_path, small_blocks, monkeypat
 
     thread = threading.Thread(target=run, args=(2,))
     thread.start()
-    while not (alive := children(program="support import processes")):
+    while not (alive := children(program="spawn_main")):
         time.sleep(0.01)
     time.sleep(when)
     started = time.monotonic()

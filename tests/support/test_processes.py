@@ -165,16 +165,16 @@ class TestFresh:
         with ProcessPool(2) as pool:
             answers = ask(pool, "toy", *"abcdefghij")
             assert answers == [(letter, f"(S (NP (T1 {letter})))") for letter in "abcdefghij"]
-            started = children(program="support import processes")
+            started = children(program="spawn_main")
             assert len(started) == 2
             # The same processes answer again.
-            assert ask(pool, "toy", "x") and children(program="support import processes") == started
+            assert ask(pool, "toy", "x") and children(program="spawn_main") == started
             pool.end_fresh()
-            assert children(program="support import processes") == []
+            assert children(program="spawn_main") == []
 
     def test_no_process_starts_without_a_request(self):
         with ProcessPool(1) as pool:
-            assert ask(pool, "toy") == [] and children(program="support import processes") == []
+            assert ask(pool, "toy") == [] and children(program="spawn_main") == []
 
     def test_a_process_has_one_thread_and_loads_little(self):
         with ProcessPool(1) as pool:
@@ -206,7 +206,7 @@ class TestFresh:
             with pytest.raises(WorkerDiedError, match="SIGKILL.*--tree-batch-size"):
                 ask(pool, "faulty", "HANG a", "b", "c", "DIE")
             assert time.monotonic() - started < 10
-            assert children(program="support import processes") == []
+            assert children(program="spawn_main") == []
 
     def test_processes_end_when_their_command_is_killed(self, tmp_path):
         def command():

@@ -1,15 +1,15 @@
 """The pool of processes in which a command parses text and encodes chunks of lines.
 
 It lives as long as the command: its processes start when they are first needed and serve all splits and sides, so that
-a parser loads its models once per process. There are two kinds of processes.
+a parser loads its models once per process. They are of two kinds, each an executor of ``concurrent.futures``.
 
 * *Forked* processes (:meth:`ProcessPool.map`) cost milliseconds to start and know all that the command has imported.
   They must not use torch's threads or a GPU.
 * *Fresh* interpreters (:meth:`ProcessPool.stream`) import only what they need, have one thread and one device each, and
   may use a GPU. Parsers run in them.
 
-When a process is killed, the call raises WorkerDiedError within a second. When the command is killed, even by
-``kill -9``, its processes end too: each of them reads from a pipe that ends with the command.
+When a process is killed, the call raises WorkerDiedError. When the command is killed, even by ``kill -9``, its
+processes end too: each of them watches it.
 """
 
 from __future__ import annotations
@@ -18,35 +18,34 @@ import contextlib
 import multiprocessing
 import os
 import pickle
-import queue
 import signal
-import subprocess
 import sys
 import threading
-import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from multiprocessing.connection import Connection, wait
-from multiprocessing.pool import RemoteTraceback  # type: ignore[attr-defined]
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
+from itertools import islice
+from multiprocessing.connection import wait as wait_for
+from multiprocessing.process import BaseProcess
+from multiprocessing.queues import SimpleQueue
 from pathlib import Path
-from typing import Any, NoReturn, Optional, TypeVar
+from types import ModuleType
+from typing import Any, TypeVar
 
-from tree_fairseq.errors import TreeFairseqError, WorkerDiedError
+from tree_fairseq.errors import WorkerDiedError
 from tree_fairseq.support.progress import progress_bar
+from tree_fairseq.support.python_versions import environment
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 Context = TypeVar("Context")
 
-_ONE_THREAD = dict.fromkeys(
-    ["OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"], "1"
-)
+_ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 # One task is being done while the next one waits, so that no process ever waits for the command. Where results are
 # wanted in order, so many tasks per process may be done before the first.
 _TASKS_PER_PROCESS = 2
 _TASKS_AHEAD = 4
-_SECONDS_TO_END = 5
-_PROGRAM = "import sys; sys.path[:] = sys.argv[3:]; from tree_fairseq.support import processes; processes.serve_fresh()"
+_SECONDS_BETWEEN_CHECKS = 1
 _device = "cpu"
 
 
@@ -60,8 +59,7 @@ class ProcessPool:
 
     def __init__(self, workers: int = 1):
         self.workers = workers
-        self._forked = _Group(_start_forked, ("cpu",) * workers)
-        self._fresh = _Group(_start_fresh, ("cpu",) * workers)
+        self._executors: dict[str, _Executor] = {}
 
     def map(
         self, function: Callable[[Task], Result], tasks: Sequence[Task], work: str, progress: bool = True
@@ -77,11 +75,22 @@ class ProcessPool:
             Exception: what the function raises; for several tasks that fail, the error of the first one.
         """
         is_alone = min(self.workers, len(tasks)) <= 1
-        results = map(function, tasks) if is_alone else self._forked.in_order(function, tasks, work)
+        results = map(function, tasks) if is_alone else self._in_order(function, tasks, work)
         with progress_bar(Path(work).name, len(tasks), "parts", progress) as bar:
             for result in results:
                 yield result
                 bar.update()
+
+    def _in_order(self, function: Callable, tasks: Sequence[Any], work: str) -> Iterator[Any]:
+        source, futures = iter(tasks), deque[Future]()
+        with self._executor("fork", ("cpu",) * self.workers, work) as executor:
+            while True:
+                for task in islice(source, _TASKS_AHEAD * self.workers - len(futures)):
+                    futures.append(executor.start(function, task))
+                if not futures:
+                    return
+                executor.await_one([futures[0]])
+                yield futures.popleft().result()
 
     def stream(
         self,
@@ -101,212 +110,122 @@ class ProcessPool:
             Exception: what the function raises, as soon as one call fails. In either case all processes are ended.
         """
         devices = tuple(devices or ["cpu"] * self.workers)
-        if self._fresh.devices != devices:
-            self._fresh.end()
-            self._fresh.devices = devices
-        with contextlib.closing(self._fresh.replies(function, calls, work)) as replies:
-            for context, value, error in replies:
-                if error is not None:
-                    raise error
-                yield context, value
+        source, contexts = iter(calls), dict[Future, Any]()
+        with self._executor("spawn", devices, work) as executor:
+            while True:
+                for task, context in islice(source, _TASKS_PER_PROCESS * len(devices) - len(contexts)):
+                    contexts[executor.start(function, task)] = context
+                if not contexts:
+                    return
+                for future in executor.await_one(contexts):
+                    yield contexts.pop(future), future.result()
+
+    @contextlib.contextmanager
+    def _executor(self, kind: str, devices: tuple[str, ...], work: str) -> Iterator[_Executor]:
+        """Gives the executor of a kind. If the ``with`` block does not end well, its processes are ended."""
+        if kind in self._executors and self._executors[kind].devices != devices:
+            self._end(kind)
+        if kind not in self._executors:
+            self._executors[kind] = _Executor(kind, devices)
+        try:
+            yield self._executors[kind]
+        except BrokenExecutor:
+            raise WorkerDiedError(f"a process that {work} {_death(self._end(kind), kind)}") from None
+        except BaseException:
+            self._end(kind)
+            raise
+
+    def _end(self, kind: str) -> list[BaseProcess]:
+        return self._executors.pop(kind).end() if kind in self._executors else []
 
     def end_fresh(self) -> None:
         """Ends the fresh interpreters, and so frees the memory of their models; :meth:`stream` starts new ones."""
-        self._fresh.end()
+        self._end("spawn")
 
     def __enter__(self) -> ProcessPool:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._fresh.end()
-        self._forked.end()
+        for kind in list(self._executors):
+            self._end(kind)
 
 
-Reply = tuple[Any, Any, Optional[BaseException]]
-"""The context of a call, and its value or its error."""
+class _Executor(ProcessPoolExecutor):
+    """At most one process of a kind for each device."""
 
+    def __init__(self, kind: str, devices: tuple[str, ...]):
+        self.kind, self.devices = kind, devices
+        context = multiprocessing.get_context(kind)
+        free = context.SimpleQueue()
+        for device in devices:
+            free.put(device)
+        super().__init__(len(devices), context, _begin, (free,))
 
-class _Group:
-    """At most one process of a kind for each device. Each starts when all that run are busy."""
+    def start(self, function: Callable, task: Any) -> Future:
+        """Gives a task to a process, which is started if all are busy."""
+        with contextlib.ExitStack() as stack:
+            if self.kind == "spawn":
+                for name in _ONE_THREAD:
+                    stack.enter_context(environment(name, True))
+                # The new process would import this one's main module, and with it torch and fairseq.
+                stack.callback(sys.modules.__setitem__, "__main__", sys.modules["__main__"])
+                sys.modules["__main__"] = ModuleType("__main__")
+            return self.submit(_call, function, task)
 
-    def __init__(self, start: _Start, devices: tuple[str, ...]):
-        self.devices = devices
-        self._start = start
-        self._processes: list[_Process] = []
+    def await_one(self, futures: Iterable[Future]) -> set[Future]:
+        """Returns those that are done when one is; raises BrokenExecutor if a process has died.
 
-    def replies(self, function: Callable, calls: Iterable[tuple[Any, Any] | None], work: str) -> Iterator[Reply]:
-        """Yields the replies as they come. Where ``calls`` gives None, nothing is sent until the next reply.
-
-        If the caller stops early or an error is raised, the processes are ended.
+        The executor itself waits for ever for the rest of a result if a process is killed while it sends one.
         """
-        source, waiting = iter(calls), 0
-        try:
-            while True:
-                while waiting < _TASKS_PER_PROCESS * len(self.devices) and (call := next(source, None)) is not None:
-                    self._send(function, *call, work)
-                    waiting += 1
-                if not waiting:
-                    return
-                for reply in self._receive(work):
-                    waiting -= 1
-                    yield reply
-        except BaseException:
-            self.end()
-            raise
+        while not (done := wait(futures, _SECONDS_BETWEEN_CHECKS, FIRST_COMPLETED).done):
+            if any(process.exitcode is not None for process in self._processes.values()):
+                raise BrokenExecutor
+        return done
 
-    def in_order(self, function: Callable, tasks: Sequence[Any], work: str) -> Iterator[Any]:
-        """Yields the values in the order of the tasks; no task starts after one has failed."""
-        done: dict[int, tuple[Any, BaseException | None]] = {}
-        wanted, has_failed = 0, False
-
-        def calls() -> Iterator[tuple[Any, int] | None]:
-            for number, task in enumerate(tasks):
-                while has_failed or number - wanted >= _TASKS_AHEAD * len(self.devices):
-                    yield None
-                yield task, number
-
-        with contextlib.closing(self.replies(function, calls(), work)) as replies:
-            for number, value, error in replies:
-                done[number] = value, error
-                has_failed = has_failed or error is not None
-                while wanted in done:
-                    value, error = done.pop(wanted)
-                    if error is not None:
-                        raise error
-                    wanted += 1
-                    yield value
-
-    def _send(self, function: Callable, task: Any, context: Any, work: str) -> None:
-        process = min(self._processes, key=lambda process: len(process.contexts), default=None)
-        if process is None or (process.contexts and len(self._processes) < len(self.devices)):
-            process = _Process(self._start, self.devices[len(self._processes)])
-            self._processes.append(process)
-        try:
-            process.connection.send_bytes(pickle.dumps((function, task)))
-        except OSError:
-            self._report_death(process, work)
-        process.contexts.append(context)
-
-    def _receive(self, work: str) -> list[Reply]:
-        """Waits for a reply and returns all that are there."""
-        replies = []
-        ready = wait([process.connection for process in self._processes])
-        for process in self._processes:
-            if process.connection in ready:
-                try:
-                    value, error, trace = process.connection.recv()
-                except (EOFError, OSError):
-                    self._report_death(process, work)
-                if error is not None and not isinstance(error, TreeFairseqError):
-                    error.__cause__ = RemoteTraceback(trace)
-                replies.append((process.contexts.popleft(), value, error))
-        return replies
-
-    def _report_death(self, process: _Process, work: str) -> NoReturn:
-        """Ends all processes and raises WorkerDiedError."""
-        code = process.exit_code(_SECONDS_TO_END)
-        self.end()
-        end = f"ended with exit status {code}; its last message is above. The same command continues"
-        if code is not None and code < 0:
-            smaller = "a smaller --tree-batch-size or fewer" if self._start is _start_fresh else "fewer"
-            end = (
-                f"was killed by {signal.Signals(-code).name}. Lack of memory is the usual reason: give the same "
-                f"command again, with {smaller} --workers if need be; what is done is kept"
-            )
-        raise WorkerDiedError(f"a process that {work} (pid {process.pid}) {end}")
-
-    def end(self) -> None:
-        for process in self._processes:
-            process.kill()
-        for process in self._processes:
-            process.exit_code(None)
-            process.connection.close()
-        self._processes = []
+    def end(self) -> list[BaseProcess]:
+        """Ends the processes, whatever they are doing, and returns them."""
+        processes = list(self._processes.values())
+        for process in processes:
+            process.terminate()
+        self._result_queue._writer.close()  # so that nobody waits for the rest of a result
+        self.shutdown()
+        return processes
 
 
-# Starts a process, given its end of a connection, the command's end and a device. Returns its id, a function that kills
-# it, and one that waits so many seconds for its end and returns the exit code, or None if it runs longer.
-_Start = Callable[[Connection, Connection, str], tuple[int, Callable[[], None], Callable[..., Any]]]
-
-
-class _Process:
-    """One process, the connection to it, and the contexts of the tasks that it has not answered, in order."""
-
-    def __init__(self, start: _Start, device: str):
-        self.connection, theirs = multiprocessing.Pipe()
-        self.contexts: deque[Any] = deque()
-        # Afterwards only the process has its end: reading from the other end stops when the process dies.
-        with theirs:
-            self.pid, self.kill, self.exit_code = start(theirs, self.connection, device)
-
-
-def _start_fresh(theirs: Connection, ours: Connection, device: str):
-    root = str(Path(__file__).resolve().parents[2])
-    path = sys.path if root in sys.path else [*sys.path, root]
-    process = subprocess.Popen(
-        [sys.executable, "-c", _PROGRAM, str(theirs.fileno()), device, *path],
-        pass_fds=[theirs.fileno()],
-        env={**os.environ, **_ONE_THREAD},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
+def _death(processes: list[BaseProcess], kind: str) -> str:
+    """Says how one of the processes died; all others were ended by SIGTERM."""
+    dead = [process for process in processes if process.exitcode != -signal.SIGTERM] or processes
+    pid, code = dead[0].pid, dead[0].exitcode or 0
+    if code >= 0:
+        return f"(pid {pid}) ended with exit status {code}; its last message is above. The same command continues"
+    smaller = "a smaller --tree-batch-size or fewer" if kind == "spawn" else "fewer"
+    return (
+        f"(pid {pid}) was killed by {signal.Signals(-code).name}. Lack of memory is the usual reason: give the same "
+        f"command again, with {smaller} --workers if need be; what is done is kept"
     )
 
-    def exit_code(seconds: float | None) -> int | None:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(seconds)
-        return process.returncode
 
-    return process.pid, process.kill, exit_code
-
-
-def _start_forked(theirs: Connection, ours: Connection, device: str):
-    process = multiprocessing.get_context("fork").Process(target=_serve, args=(theirs, ours), daemon=True)
-    process.start()
-
-    def exit_code(seconds: float | None) -> int | None:
-        process.join(seconds)
-        return process.exitcode
-
-    return process.pid, process.kill, exit_code
-
-
-def serve_fresh() -> None:
-    """The main program of a fresh interpreter; its arguments are a file descriptor, a device and ``sys.path``."""
+def _begin(free: SimpleQueue[str]) -> None:
+    """Prepares a new process, which takes one of the free devices."""
     global _device
-    descriptor, _device = sys.argv[1:3]
-    sys.argv[1:] = []
-    _serve(Connection(int(descriptor)))
-
-
-def _serve(connection: Connection, other_end: Connection | None = None) -> None:
-    """Does tasks until the command's end of the connection is closed; a forked process has a copy of that end."""
-    if other_end is not None:
-        other_end.close()
+    _device = free.get()
     # Ctrl-C ends the command, and so this process: one traceback is enough.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    tasks: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-    threading.Thread(target=_read_tasks, args=(connection, tasks), daemon=True).start()
-    while True:
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    threading.Thread(target=_end_with_command, daemon=True).start()
+
+
+def _end_with_command() -> None:
+    wait_for([multiprocessing.parent_process().sentinel])  # type: ignore[union-attr]
+    os._exit(1)
+
+
+def _call(function: Callable, task: Any) -> Any:
+    try:
+        return function(task)
+    except Exception as error:
         try:
-            function, task = pickle.loads(tasks.get())
-            reply = pickle.dumps((function(task), None, ""))
-        except Exception as error:
-            reply = _pickled_error(error, traceback.format_exc())
-        with contextlib.suppress(OSError):
-            connection.send_bytes(reply)
-
-
-def _read_tasks(connection: Connection, tasks: queue.SimpleQueue[bytes]) -> None:
-    """Keeps the pipe empty, so that the command never waits in sending, and ends the process with the command."""
-    with contextlib.suppress(EOFError, OSError):
-        while True:
-            tasks.put(connection.recv_bytes())
-    os._exit(0)
-
-
-def _pickled_error(error: Exception, trace: str) -> bytes:
-    with contextlib.suppress(Exception):
-        pickled = pickle.dumps((None, error, trace))
-        pickle.loads(pickled)
-        return pickled
-    return pickle.dumps((None, RuntimeError(f"{type(error).__name__}: {error}"), trace))
+            pickle.loads(pickle.dumps(error))
+        except Exception:
+            raise RuntimeError(f"{type(error).__name__}: {error}") from error
+        raise
