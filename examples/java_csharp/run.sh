@@ -37,7 +37,8 @@ TASK=structural_translation SIDES=() SEARCH=(--grammar "$GRAMMAR")
 [[ $SOURCE == text ]] || SIDES+=(--source-modality tree --source-notation "$FROM")
 [[ $TARGET == text ]] && SEARCH=() || SIDES+=(--target-modality tree --target-notation "$TO")
 [[ $SOURCE$TARGET == *text* ]] && SIDES+=(--learn-subwords 2000) || SIDES+=(--leaf-merges 2000)
-[[ $SOURCE$TARGET != texttext ]] || TASK=translation SEARCH=(--remove-bpe)
+# Some methods do not parse: without them in training, and wrong in the test set.
+[[ $SOURCE$TARGET == texttext ]] && TASK=translation SEARCH=(--remove-bpe) || SIDES+=(--on-parse-error skip-pair)
 SHARED=(--share-decoder-input-output-embed)
 [[ $SOURCE != "$TARGET" ]] || SIDES+=(--joined-dictionary) SHARED=(--share-all-embeddings)
 case "$ARCH" in
@@ -52,10 +53,9 @@ RUN=$OUT/runs/$ARCH$(named DIRECTION SETTING SOURCE TARGET COPY_SOURCE)-seed$SEE
 OUTPUT=$RUN$(named GRAMMAR BEAM)
 
 fill_data java_csharp java_csharp
-# Some methods do not parse: without them in training, and wrong in the test set.
 step "$BIN" fairseq-preprocess --user-dir "$ROOT/tree_fairseq" -s "$S" -t "$T" --trainpref "$DATA/train.java-cs.txt" \
     --validpref "$DATA/valid.java-cs.txt" --testpref "$DATA/test.java-cs.txt" --destdir "$BIN" "${SIDES[@]}" \
-    --on-parse-error skip-pair --workers "$WORKERS"
+    --workers "$WORKERS"
 
 # The rate, its schedule, label smoothing and the average of checkpoints are ours.
 step "$RUN/checkpoints/checkpoint_last.pt" fairseq-train "$BIN" --user-dir "$ROOT/tree_fairseq" --task "$TASK" -s "$S" -t "$T" \

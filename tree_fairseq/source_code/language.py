@@ -7,7 +7,7 @@ from importlib import metadata
 
 from tree_fairseq.errors import InputError, NotationError
 from tree_fairseq.source_code.productions import split_leaf, unfolded, unspelled
-from tree_fairseq.trees.notations.notation import Notation
+from tree_fairseq.trees.notations import Notation, notation_named
 from tree_fairseq.trees.symbols import UNKNOWN_LABEL
 from tree_fairseq.trees.tree import Tree
 
@@ -37,6 +37,10 @@ class Language(Notation):
     @abstractmethod
     def unparse(self, tree: Tree) -> str:
         """The text of a tree without chains; any exception means that it is none of this language."""
+
+    def __reduce__(self):
+        # Parsers of libraries cannot be pickled, so each process makes its own language.
+        return notation_named, (self.name,)
 
     def _read(self, line: str) -> Tree:
         try:
