@@ -12,8 +12,6 @@ from tree_fairseq.classification import treeformer_classifier  # noqa: F401  (re
 from tree_fairseq.errors import InputError
 
 BOTH = ("--distance-bias", "both")
-ANCESTORS = ("--ancestor-bias", "both")
-TABLES = ("tree", "label", "height")
 
 
 def filled(arch: str, *flags: str):
@@ -28,7 +26,7 @@ def filled(arch: str, *flags: str):
 def test_documents_are_independent_of_their_batch():
     arch = "tree_transformer_classifier_tiny"
     sizes = ([5, 1, 3], [1, 4], [6], [1])
-    model, batch = filled(arch, *BOTH, *ANCESTORS), Documents(sizes, extra=1)
+    model, batch = filled(arch, *BOTH, "--leaf-attention", "sentence"), Documents(sizes, extra=1)
     plain = build_classifier(arch)
     together = model(**inputs_of(model, batch.rows))["logits"]
     for row, own in enumerate(sizes):
@@ -42,7 +40,7 @@ def test_documents_are_independent_of_their_batch():
     [("transformer_classifier_tiny", "linear"), *[("tree_transformer_classifier_tiny", k) for k in ("linear", "both")]],
 )
 def test_tables_of_zeros_change_nothing(arch, kind):
-    documents, plain = Documents([[5, 1, 3], [6]]), build_classifier(arch)
+    documents, plain = Documents([[5], [3], [6]]), build_classifier(arch)
     model = build_classifier(arch, "--distance-bias", kind)
     results = [each(**inputs_of(each, documents.rows))["logits"] for each in (model, plain)]
     torch.testing.assert_close(*results, rtol=1e-6, atol=1e-6)
@@ -59,12 +57,7 @@ def test_a_pair_of_sentences_has_linear_distances():
     assert not torch.allclose(model(**inputs)["logits"], plain(**inputs)["logits"], atol=1e-4)
 
 
-def test_combinations_without_a_meaning_are_refused():
-    with pytest.raises(InputError, match="those of a document attend with its nodes"):
-        build_classifier("tree_transformer_classifier_tiny", *BOTH, "--no-subtree-mask")
-    build_classifier("tree_transformer_classifier_tiny", *BOTH, "--no-subtree-mask", "--leaf-attention", "sentence")
-    with pytest.raises(InputError, match="--leaves-to-ancestors is for leaves that attend within their sentence"):
-        build_classifier("tree_transformer_classifier_tiny", "--leaves-to-ancestors")
+def test_distances_in_trees_need_trees():
     for arch in ("treeformer_classifier_tiny", "transformer_classifier_tiny"):
         with pytest.raises(InputError, match="both measures paths in trees, which this model does not read"):
             build(class_task(), *BOTH, arch=arch)

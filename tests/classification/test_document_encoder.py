@@ -18,12 +18,16 @@ TASK = tiny_task()
 SIZES = ([5, 1, 3], [1, 4], [6], [1], [2, 2, 1, 7])  # among them a document and first sentences of one leaf
 FLAGS = (
     [],
-    ["--no-subtree-mask"],
     ["--no-hierarchical-embeddings"],
     ["--vertical-embedding", "root-depth", "--accumulation-denominator", "nodes-only"],
     ["--no-token-positional-embeddings", "--layernorm-embedding", "--encoder-normalize-before"],
 )
-DISTANCES = ["--distance-bias", "both", "--ancestor-bias", "both"]
+WITHIN_SENTENCES = (
+    ["--no-subtree-mask"],
+    ["--distance-bias", "both"],
+    ["--distance-bias", "both", "--no-subtree-mask"],
+    ["--distance-bias", "both", "--leaves-to-ancestors"],
+)
 MODES = [(leaf_attention, root) for leaf_attention in ("document", "sentence") for root in ("first", "mean")]
 
 
@@ -58,7 +62,7 @@ def assert_equal_with_gradients(fast, slow, fast_encoder, slow_encoder):
         torch.testing.assert_close(left, right, rtol=1e-7, atol=1e-9, msg=lambda text, name=name: f"{name}: {text}")
 
 
-@pytest.mark.parametrize("flags", [*FLAGS, DISTANCES])
+@pytest.mark.parametrize("flags", FLAGS)
 def test_leaves_that_see_documents_make_forests_of_them(flags):
     documents = Documents(SIZES, extra=1)
     encoder = build("document", "first", *flags)
@@ -72,9 +76,7 @@ def test_leaves_that_see_documents_make_forests_of_them(flags):
     assert_equal_with_gradients(torch.cat([real_states(states, documents), states.roots]), slow, encoder, dense_encoder)
 
 
-@pytest.mark.parametrize(
-    "flags", [*FLAGS, DISTANCES, [*DISTANCES, "--no-subtree-mask"], [*DISTANCES, "--leaves-to-ancestors"]]
-)
+@pytest.mark.parametrize("flags", [*FLAGS, *WITHIN_SENTENCES])
 def test_leaves_that_see_sentences_leave_them_alone(flags):
     documents = Documents(SIZES, extra=1)
     encoder = build("sentence", "first", *flags)
@@ -88,6 +90,14 @@ def test_leaves_that_see_sentences_leave_them_alone(flags):
     states = encoder(documents.rows)
     fast = torch.cat([real_states(states, documents), states.roots])
     assert_equal_with_gradients(fast, torch.cat([*alone, torch.stack(roots)]), encoder, alone_encoder)
+
+
+@pytest.mark.parametrize("flags", WITHIN_SENTENCES)
+def test_options_of_sentences_are_refused_where_leaves_see_documents(flags):
+    encoder = build("document", "first", *flags)
+    encoder(Documents([[5], [3]]).rows)
+    with pytest.raises(InputError, match=f"{flags[0]} does not work with documents.*add --leaf-attention sentence"):
+        encoder(Documents(SIZES).rows)
 
 
 @pytest.mark.parametrize("leaf_attention, document_root", MODES)
@@ -107,7 +117,7 @@ def test_single_sentences_take_the_way_of_the_tree_transformer(leaf_attention, m
     encoder = build(leaf_attention, "first")
     tree_encoder = build(leaf_attention, "first", kind=TreeTransformerEncoder)
     expected = tree_encoder(documents.rows["tokens"], source_spans=documents.rows)["encoder_out"][0]
-    monkeypatch.setattr("tree_fairseq.classification.tree_transformer_classifier.DocumentStructure.build", None)
+    monkeypatch.setattr("tree_fairseq.classification.tree_transformer_classifier.Placement.build", None)
     states = encoder(documents.rows)
     assert torch.equal(torch.cat([states.leaves, states.nodes], dim=1), expected.transpose(0, 1))
     assert torch.equal(states.roots, torch.stack([expected[5, 0], expected[0, 1], expected[5, 2]]))

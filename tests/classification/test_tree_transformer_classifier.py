@@ -21,7 +21,8 @@ DOCUMENTS = [[tree_of(["5", "4", "6"]), tree_of("8"), tree_of(["7", ["6", "5", "
 @pytest.mark.parametrize("document_root", ["first", "mean"])
 def test_options_reach_the_encoder(document_root):
     rows = collate_documents(DOCUMENTS)
-    flags = ([], ["--leaf-attention", "sentence"], ["--no-subtree-mask"], ["--no-hierarchical-embeddings"])
+    alone = ["--leaf-attention", "sentence"]
+    flags = ([], alone, [*alone, "--no-subtree-mask"], ["--no-hierarchical-embeddings"])
     flags += (["--accumulation-denominator", "nodes-only"], ["--encoder-normalize-before"], ["--encoder-learned-pos"])
     found = []
     for options in flags:

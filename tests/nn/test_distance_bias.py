@@ -13,7 +13,7 @@ from torch.nn import functional
 from tests.nn.tiny import build, net_input, pairs, stock_flags, tiny_task
 from tree_fairseq.errors import InputError
 from tree_fairseq.nn import extended_transformer  # noqa: F401  (registers the architectures)
-from tree_fairseq.nn.distance_bias import DistanceAttention, DistanceBias, DistanceBiasConfig, give_rows, leaf_relations
+from tree_fairseq.nn.distance_bias import DistanceAttention, DistanceBias, DistanceBiasConfig, give_rows, leaf_distances
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.tree_transformer.model import INITIAL_ANCESTOR_BIAS
 from tree_fairseq.treeformer import model  # noqa: F401
@@ -73,23 +73,17 @@ def direct(attention, states, padding, rows: dict) -> torch.Tensor:
     return torch.stack(states_after).view(batch, length, width).transpose(0, 1)
 
 
-@pytest.mark.parametrize(
-    "kind, ancestors",
-    [("linear", "none"), ("linear", "label"), ("tree", "none"), ("both", "height"), ("both", "both"), ("none", "both")],
-)
-def test_attention_equals_attention_word_by_word(kind, ancestors):
+@pytest.mark.parametrize("kind", ("linear", "tree", "both"))
+def test_attention_equals_attention_word_by_word(kind):
     torch.manual_seed(1)
-    config = DistanceBiasConfig(distance_bias=kind, ancestor_bias=ancestors)
-    config.num_labels = len(TASK.label_dictionary)
-    attention = DistanceAttention(8, 2, config).double()
+    attention = DistanceAttention(8, 2, DistanceBiasConfig(distance_bias=kind)).double()
     fill(attention)
     batch = net_input(pairs(TASK, 6, 3, 1))
     tokens = batch["src_tokens"]
     padding = tokens.eq(1)
     trees = TreeBatch.from_net_input(batch["source_spans"], tokens, 1)
     linear = torch.arange(1 - tokens.size(1), tokens.size(1))
-    relations = leaf_relations(("tree", "label", "height"), trees, 16, 1)
-    rows = {"linear": linear.abs(), **relations}
+    rows = {"linear": linear.abs(), "tree": leaf_distances(trees.covers(), 16)}
     attention.distance_bias.given = rows
     states = torch.randn(*tokens.t().shape, 8, dtype=torch.float64, requires_grad=True)
     weights = torch.randn_like(states)
@@ -121,9 +115,9 @@ def test_tables_of_zeros_change_nothing(arch, kind):
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_sentences_are_independent_of_their_batch(arch):
     reads_trees = arch == "tree_transformer_tiny"
-    flags = ("--distance-bias", "both", "--ancestor-bias", "both") if reads_trees else ("--distance-bias", "linear")
-    model, batch = build(TASK, *flags, arch=arch), pairs(TASK, *LENGTHS)
-    assert len(tables(model)) == (8 if reads_trees else 2)
+    model = build(TASK, "--distance-bias", "both" if reads_trees else "linear", arch=arch)
+    batch = pairs(TASK, *LENGTHS)
+    assert len(tables(model)) == (4 if reads_trees else 2)
     fill(model)
     for left_pad in (True, False):
         together = logits(model, batch, left_pad=left_pad, width=14)
@@ -178,7 +172,7 @@ def test_the_baseline_without_a_bias_is_refused():
         build(TASK, "--distance-bias", "none", arch=BASELINE)
 
 
-@pytest.mark.parametrize("flag", ("--distance-bias tree", "--distance-bias both", "--ancestor-bias label"))
+@pytest.mark.parametrize("flag", ("--distance-bias tree", "--distance-bias both"))
 @pytest.mark.parametrize("arch", [arch for arch in ARCHITECTURES if arch != "tree_transformer_tiny"])
 def test_paths_in_trees_are_for_the_tree_transformer(arch, flag):
     with pytest.raises(InputError, match=f"{flag} measures paths in trees, which the encoder '.*' does not read"):
@@ -192,6 +186,5 @@ def test_layers_that_may_be_dropped_have_the_rows_of_the_batch():
         layer = nn.Module()
         layer.self_attn = own
         layers.append(layer)
-    cfg = SimpleNamespace(distance_bias="linear", ancestor_bias="none")
-    give_rows(layers.train(), cfg, 5, {}, torch.device("cpu"))
+    give_rows(layers.train(), SimpleNamespace(distance_bias="linear"), torch.zeros(2, 5))
     assert all(own.distance_bias.given["linear"].shape == (9,) for own in attention)

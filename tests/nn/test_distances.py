@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.nn.tiny import PAD, random_tree, stack
-from tree_fairseq.nn.distance_bias import leaf_distances, leaf_relations, linear_distances
+from tree_fairseq.nn.distance_bias import leaf_distances, linear_distances
 from tree_fairseq.nn.tree_batch import NodeArrays, TreeBatch, collate_trees
 
 LIMIT = 6
@@ -77,31 +75,6 @@ def test_distances_of_leaves_are_the_lengths_of_paths(lengths, seed, left_pad):
         assert torch.equal(got[row], expected)
 
 
-@on_random_trees
-def test_ancestors_are_the_smallest_spans_around_two_leaves(lengths, seed, left_pad):
-    trees, tokens = random_trees(lengths, seed, left_pad, num_labels=9)
-    got = leaf_relations(("tree", "label", "height"), batch_of(trees, tokens), 3, PAD)
-    assert torch.equal(got["tree"], leaf_distances(batch_of(trees, tokens).covers(), 3))
-    for row, (tree, length) in enumerate(zip(trees, lengths)):
-        first = int(tokens[row].ne(PAD).int().argmax())
-        label = torch.full(got["label"].shape[1:], PAD)
-        height = torch.full_like(label, 3).fill_diagonal_(0)
-        spans = list(zip(tree.start.tolist(), tree.end.tolist(), tree.label.tolist()))
-
-        def levels(start: int, end: int, spans=spans) -> int:
-            below = [
-                levels(low, high) for low, high, _ in spans if start <= low and high <= end and high - low < end - start
-            ]
-            return 1 + max(below, default=0)
-
-        for one, other in itertools.permutations(range(length), 2):
-            around = [span for span in spans if span[0] <= min(one, other) and max(one, other) < span[1]]
-            start, end, name = min(around, key=lambda span: span[1] - span[0])
-            label[first + one, first + other] = name
-            height[first + one, first + other] = min(levels(start, end), 3)
-        assert torch.equal(got["label"][row], label) and torch.equal(got["height"][row], height)
-
-
 def test_linear_distances():
     assert linear_distances(4, 2, torch.device("cpu")).tolist() == [2, 2, 1, 0, 1, 2, 2]
 
@@ -110,7 +83,3 @@ def test_a_batch_without_nodes_has_no_paths():
     tokens = torch.tensor([[5, 2]])
     batch = batch_of([random_tree(np.random.default_rng(0), 1, 6)], tokens)
     assert leaf_distances(batch.covers(), LIMIT).tolist() == [[[0, LIMIT], [LIMIT, 0]]]
-    found = leaf_relations(("label", "height"), batch, LIMIT, PAD)
-    assert found["label"].tolist() == [[[PAD, PAD], [PAD, PAD]]] and found["height"].tolist() == [
-        [[0, LIMIT], [LIMIT, 0]]
-    ]

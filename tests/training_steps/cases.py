@@ -59,7 +59,8 @@ def _cases(folder: str, arch: str, variants: dict[str, tuple[str, ...]], flags: 
 
 
 _STOCK = tuple(map(str, STOCK_SIZES))
-_DISTANCES = ("--distance-bias", "both", "--ancestor-bias", "both")
+_DISTANCES = ("--distance-bias", "both")
+_ALONE = ("--leaf-attention", "sentence")
 _ROOTS = {name: ("--document-root", name) for name in ("first", "mean")}
 CASES = [
     *_cases("translation", "transformer", {"": _STOCK, "other task": ("--task", "autocast_translation", *_STOCK)}),
@@ -151,7 +152,7 @@ CASES = [
         for arch in ("transformer_classifier_tiny", "lstm_classifier_tiny")
         for case in _cases("documents", arch, {"": ()}, CLASSES)
     ],
-    *_cases("documents", "tree_transformer_classifier_tiny", {"distances": _DISTANCES}, CLASSES),
+    *_cases("documents", "tree_transformer_classifier_tiny", {"distances": (*_DISTANCES, *_ALONE)}, CLASSES),
     *_cases("documents", "transformer_classifier_tiny", {"distances": ("--distance-bias", "linear")}, CLASSES),
     *_cases("sentences", "treeformer_classifier_tiny", {"distances": ("--distance-bias", "linear")}, CLASSES),
     *[

@@ -1,29 +1,28 @@
-"""Documents of several sentences: where leaves and nodes of their rows lie in a document, and distances between leaves.
+"""Documents of several sentences: where the leaves of their rows lie in a document.
 
-A row holds one sentence, or a few of one document; R rows make B documents. The S = N + M positions of a row are its
-leaves, then its nodes; a document has X positions.
+A row holds one sentence, or a few of one document; R rows of N leaves make B documents of at most X leaves.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from tree_fairseq.nn.tree_batch import Branches, TreeBatch
+from tree_fairseq.nn.tree_batch import Branches
 from tree_fairseq.tree_transformer.tree_structure import TreeStructure
 
 
 @dataclass(frozen=True)
 class Placement:
-    """Positions of R rows, laid out one after another in B documents of at most X positions.
+    """The leaves of R rows, laid out one after another in B documents.
 
     Attributes:
-        source: ``[B, X]`` int64, the position of rows, in flattened ``[S, R]``, that each place holds; 0 at padding
-        target: ``[S, R]`` int64, the place, in flattened ``[B, X]``, of each position; 0 at padding
+        source: ``[B, X]`` int64, the leaf of rows, in flattened ``[N, R]``, that each place holds; 0 at padding
+        target: ``[N, R]`` int64, the place, in flattened ``[B, X]``, of each leaf; 0 at padding
         padding: ``[B, X]`` bool, true at padding
     """
 
@@ -33,15 +32,15 @@ class Placement:
 
     @classmethod
     def build(cls, real: Tensor, document: Tensor, num_documents: int, width: int) -> Placement:
-        """Lays out the positions ``real`` ``[R, S]`` that are not padding, row by row; ``document`` is ``[R]``.
+        """Lays out the leaves ``real`` ``[R, N]`` that are not padding, row by row; ``document`` is ``[R]``.
 
         ``num_documents`` is B, and ``width`` X.
         """
         length = document.new_zeros(num_documents).index_add(0, document, real.sum(1))
-        earlier = length.cumsum(0) - length  # B, positions in the documents before
+        earlier = length.cumsum(0) - length  # B, leaves in the documents before
         column = real.flatten().cumsum(0).view_as(real) - 1 - earlier.index_select(0, document).unsqueeze(1)
         place, end = document.unsqueeze(1) * width + column, num_documents * width
-        flat = torch.arange(real.numel(), device=real.device).view(real.shape[::-1])  # S x R
+        flat = torch.arange(real.numel(), device=real.device).view(real.shape[::-1])  # N x R
         source = document.new_zeros(end + 1).scatter(0, place.masked_fill(~real, end).flatten(), flat.t().flatten())
         padding = torch.arange(width, device=real.device) >= length.unsqueeze(1)
         target = place.masked_fill(~real, 0).t().contiguous()
@@ -54,62 +53,29 @@ class Placement:
         return bias.masked_fill(self.padding, float("-inf"))[:, None, None]
 
     def to_documents(self, rows: Tensor) -> Tensor:
-        """Moves ``[S or more, R, ...]`` to ``[B, X, ...]``; padding gets arbitrary positions."""
+        """Moves ``[N or more, R, ...]`` to ``[B, X, ...]``; padding gets arbitrary leaves."""
         return rows.flatten(0, 1).index_select(0, self.source.flatten()).unflatten(0, self.source.shape)
 
     def to_rows(self, documents: Tensor) -> Tensor:
-        """Moves ``[B, X, ...]`` to ``[S, R, ...]``; padding gets arbitrary positions."""
+        """Moves ``[B, X, ...]`` to ``[N, R, ...]``; padding gets arbitrary leaves."""
         return documents.flatten(0, 1).index_select(0, self.target.flatten()).unflatten(0, self.target.shape)
 
 
-@dataclass(frozen=True)
-class DocumentStructure:
+class DocumentStructure(NamedTuple):
     """Documents whose leaves attend beyond their row.
 
     Attributes:
         rows: the trees of the rows, with the attention masks within them
         leaves: the leaves of each document
-        everything: leaves and nodes of each document, if both attend to all of them (no subtree masks); else None
     """
 
     rows: TreeStructure
     leaves: Placement
-    everything: Optional[Placement]
-
-    @classmethod
-    def build(
-        cls, batch: TreeBatch, rows: TreeStructure, packed: dict[str, Any], num_documents: int, mask_subtrees: bool
-    ) -> DocumentStructure:
-        """Derives all indices, once a batch for all layers; ``packed`` comes from :func:`pack`."""
-        leaves = Placement.build(batch.is_leaf, packed["document"], num_documents, packed["most_leaves"])
-        everything = None
-        if not mask_subtrees:
-            real = torch.cat([batch.is_leaf, batch.is_node], dim=1)  # (R, S)
-            everything = Placement.build(real, packed["document"], num_documents, packed["most_positions"])
-        return cls(rows, leaves, everything)
 
     @property
     def padding(self) -> Tensor:
         """``[R, S]`` bool, true at padding."""
         return self.rows.padding
-
-
-def joined_rows(rows: dict[str, Tensor], leaves: Placement, limit: int, label_pad: int) -> dict[str, Tensor]:
-    """Rows of sentences ``[R, N, N]``, by the table, laid out by documents of X leaves: ``[B, X, X]``.
-
-    Leaves of different rows are as if no tree had both (:func:`tree_fairseq.nn.distance_bias.leaf_relations`).
-    Padding has any values.
-    """
-    num_rows = leaves.target.size(1)
-    column, row = leaves.source // num_rows, leaves.source % num_rows  # B x X
-    apart = row.unsqueeze(2) != row.unsqueeze(1)
-
-    def join(values: Tensor, otherwise: int) -> Tensor:
-        num_leaves = values.size(1)
-        place = (row * num_leaves + column).unsqueeze(2) * num_leaves + column.unsqueeze(1)
-        return values.flatten()[place].masked_fill(apart, otherwise)
-
-    return {table: join(values, label_pad if table == "label" else limit) for table, values in rows.items()}
 
 
 @dataclass(frozen=True)
@@ -178,22 +144,19 @@ def pack(sentences: dict[str, Any], pad: int, label_pad: int) -> dict[str, Any]:
     """Packs collated sentences (:func:`tree_fairseq.classification.dataset.collate_sentences`).
 
     Returns:
-        the same entries for rows; ``leaves`` and ``nodes`` of :class:`Packing`, for :func:`unpack`; ``most_leaves`` and
-        ``most_positions``, the greatest numbers of leaves, and of leaves and nodes, in a document. No model has to wait
-        for a device to count them
+        the same entries for rows; ``leaves`` and ``nodes`` of :class:`Packing`, for :func:`unpack`; ``most_leaves``,
+        the greatest number of leaves in a document. No model has to wait for a device to count them
     """
     is_leaf, is_node = sentences["tokens"].ne(pad), sentences["end"] > sentences["start"]
     packing = Packing.build(is_leaf, is_node, sentences["document"])
     rows = packing.pack(sentences, pad, label_pad)
     arrays = (rows[name].numpy() for name in ("start", "end", "depth"))
-    leaves, nodes = (sentences["document"].bincount(real.sum(1)) for real in (is_leaf, is_node))  # (B)
     return {
         **rows,
         "branches": Branches.list(*arrays).as_dict(),
         "leaves": packing.leaves,
         "nodes": packing.nodes,
-        "most_leaves": int(leaves.max()),
-        "most_positions": int((leaves + nodes).max()),
+        "most_leaves": int(sentences["document"].bincount(is_leaf.sum(1)).max()),
     }
 
 

@@ -16,21 +16,13 @@ from tree_fairseq.classification.classifier import (
     TreeReadoutConfig,
     pool_roots,
 )
-from tree_fairseq.classification.document_structure import DocumentStructure, Placement, joined_rows, unpack
+from tree_fairseq.classification.document_structure import DocumentStructure, Placement, unpack
 from tree_fairseq.errors import InputError
-from tree_fairseq.nn.distance_bias import (
-    MAX_DISTANCE,
-    DistanceBiasConfig,
-    bias_tables,
-    flags_of_tables,
-    give_rows,
-    leaf_relations,
-    tree_tables,
-)
+from tree_fairseq.nn.distance_bias import DistanceBiasConfig, bias_tables, give_rows
 from tree_fairseq.nn.extended_transformer import register_architectures
 from tree_fairseq.nn.tensors import join_heads, split_heads
 from tree_fairseq.nn.tree_batch import TreeBatch
-from tree_fairseq.support.options import option
+from tree_fairseq.support.options import option, refuse_flags
 from tree_fairseq.tree_transformer.accumulation import AccumulationConfig
 from tree_fairseq.tree_transformer.model import TreeSelfAttention, TreeTransformerEncoder
 from tree_fairseq.tree_transformer.tree_structure import TreeStructure
@@ -53,34 +45,18 @@ class DocumentAttention(TreeSelfAttention):
         **unread: Any,
     ) -> tuple[Tensor, None]:
         """Attends within documents; ``query`` is ``[S, R, D]``, leaves then nodes."""
-        structure = key_padding_mask
-        if isinstance(structure, TreeStructure):
-            return super().forward(query, key, value, structure)
-        projected = self.q_proj(query), self.k_proj(query), self._accumulate(query, structure.rows)
-        if structure.everything is not None:
-            everything = structure.everything
-            output = everything.to_rows(self._across(projected, everything, everything.attention_bias))
-        else:
-            bias = structure.leaves.attention_bias
-            if self.distance_bias is not None:
-                bias = bias + self.distance_bias()
-            leaves = structure.leaves.to_rows(self._across(projected, structure.leaves, bias))
-            queries, keys, values = (split_heads(tensor, self.num_heads) for tensor in projected)  # (R, H, S, D / H)
-            of_nodes = queries.split(structure.rows.sizes, dim=2)[1]  # (R, H, M, D / H)
-            nodes = join_heads(self.attend(of_nodes, keys, values, structure.rows.masks[1].bias))
-            output = torch.cat([leaves, nodes])  # (S, R, D)
-        return self.out_proj(output), None
-
-    def _accumulate(self, states: Tensor, rows: TreeStructure) -> Tensor:
-        """Projects states to values and accumulates those of nodes: the shape of ``states``."""
-        return join_heads(self.accumulated_values(states, rows))  # (R, H, S, D / H) -> (S, R, D)
-
-    def _across(self, projected: tuple[Tensor, Tensor, Tensor], places: Placement, bias: Tensor) -> Tensor:
-        """Attends within documents, from and to the same places: ``[B, X, D]``."""
-        documents = (places.to_documents(tensor) for tensor in projected)
-        # (B, X, D) -> (B, H, X, D / H)
-        heads = [tensor.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for tensor in documents]
-        return self.attend(*heads, bias).transpose(1, 2).flatten(2)
+        if isinstance(key_padding_mask, TreeStructure):
+            return super().forward(query, key, value, key_padding_mask)
+        rows, places = key_padding_mask
+        accumulated = join_heads(self.accumulated_values(query, rows))  # (R, H, S, D / H) -> (S, R, D)
+        projected = self.q_proj(query), self.k_proj(query), accumulated
+        documents = (places.to_documents(tensor) for tensor in projected)  # (B, X, D)
+        heads = [tensor.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for tensor in documents]  # (B, H, X, D / H)
+        leaves = places.to_rows(self.attend(*heads, places.attention_bias).transpose(1, 2).flatten(2))  # (N, R, D)
+        queries, keys, values = (split_heads(tensor, self.num_heads) for tensor in projected)  # (R, H, S, D / H)
+        of_nodes = queries.split(rows.sizes, dim=2)[1]  # (R, H, M, D / H)
+        nodes = join_heads(self.attend(of_nodes, keys, values, rows.masks[1].bias))  # (M, R, D)
+        return self.out_proj(torch.cat([leaves, nodes])), None
 
 
 class DocumentEncoder(TreeTransformerEncoder):
@@ -107,15 +83,20 @@ class DocumentEncoder(TreeTransformerEncoder):
         num_documents = sentence_trees["num_documents"]
         # If documents have one sentence each, no leaf attends beyond its sentence.
         packed = self.join_leaves and len(sentence_trees["document"]) > num_documents
+        if packed:
+            options = {"--distance-bias": bias_tables(self.cfg), "--no-subtree-mask": self.cfg.no_subtree_mask}
+            options["--leaves-to-ancestors"] = self.cfg.leaves_to_ancestors
+            partner = "documents of several sentences, whose leaves attend to each other"
+            refuse_flags(options, partner, advice="add --leaf-attention sentence")
         sentences = sentence_trees["packed"] if packed else sentence_trees
         tokens = sentences["tokens"]
         batch = TreeBatch.from_net_input(sentences, tokens, self.padding_idx)
         structure: Union[DocumentStructure, TreeStructure] = self.build_structure(batch)
         if packed:
-            mask_subtrees = not self.cfg.no_subtree_mask
-            structure = DocumentStructure.build(batch, structure, sentences, num_documents, mask_subtrees)
+            places = Placement.build(batch.is_leaf, sentences["document"], num_documents, sentences["most_leaves"])
+            structure = DocumentStructure(structure, places)
         if len(self.layers) and self.layers[0].self_attn.distance_bias is not None:
-            self._give_rows(structure, batch)
+            give_rows(self.layers, self.cfg, tokens, batch)
         embedded = torch.cat([self._embed_leaves(tokens, structure), self.forward_labels(batch.label)], dim=1)
         x, _ = self.forward_layers(embedded, structure.padding, structure)
         leaves, nodes = x.transpose(0, 1).split([tokens.size(1), batch.label.size(1)], dim=1)
@@ -125,15 +106,6 @@ class DocumentEncoder(TreeTransformerEncoder):
         own = torch.where(has_node, nodes[:, 0], leaves[:, 0]) if nodes.size(1) else leaves[:, 0]
         roots = pool_roots(own, sentence_trees["document"], num_documents, self.document_root)
         return DocumentStates(leaves, nodes, roots)
-
-    def _give_rows(self, structure: Union[DocumentStructure, TreeStructure], batch: TreeBatch) -> None:
-        """Gives the layers the rows of biases between leaves that attend to each other."""
-        num_leaves = batch.is_leaf.size(1)
-        trees = leaf_relations(tree_tables(self.cfg), batch, MAX_DISTANCE, self.padding_idx)
-        if isinstance(structure, DocumentStructure):
-            trees = joined_rows(trees, structure.leaves, MAX_DISTANCE, self.padding_idx)
-            num_leaves = structure.leaves.padding.size(1)
-        give_rows(self.layers, self.cfg, num_leaves, trees, batch.start.device)
 
     def _embed_leaves(self, tokens: Tensor, structure: Union[DocumentStructure, TreeStructure]) -> Tensor:
         """Embeds leaves ``[R, N]`` with their positions in the sentence or in the document: ``[R, N, D]``."""
@@ -173,17 +145,6 @@ class TreeTransformerClassifier(TreeClassifier):
 
     @classmethod
     def build_encoder(cls, cfg, task, embeddings):
-        if bias_tables(cfg) and cfg.no_subtree_mask and cfg.leaf_attention == "document":
-            raise InputError(
-                f"{flags_of_tables(cfg)} is for leaves, and with --no-subtree-mask those of a document attend with its "
-                "nodes",
-                hint="Leave one of them out, or add --leaf-attention sentence.",
-            )
-        if cfg.leaves_to_ancestors and cfg.leaf_attention == "document":
-            raise InputError(
-                "--leaves-to-ancestors is for leaves that attend within their sentence",
-                hint="Add --leaf-attention sentence.",
-            )
         cfg.num_labels = len(task.label_dictionary)
         return DocumentEncoder(cfg, task.source_dictionary, embeddings), cfg.encoder.embed_dim
 

@@ -1,8 +1,7 @@
 """A learned bias on the self-attention of encoders, by the distance between two tokens.
 
-Each layer has a table a head for distances along the sentence. Those of the Tree-Transformer may have tables for
-distances along the branches of its tree, and for the label and the height of the lowest constituent that has both
-tokens. All start at zero, so that the model starts as it would be without them.
+Each layer has a table a head for distances along the sentence. Those of the Tree-Transformer may have one for distances
+along the branches of its tree. All start at zero, so that the model starts as it would be without them.
 
 Relative positions help by themselves (Shaw et al. 2018, Raffel et al. 2020), so whoever finds that distances in trees
 help compares with distances along the sentence: ``--arch transformer_distance_bias`` is fairseq's transformer with the
@@ -14,7 +13,6 @@ c_ij ancestors in common. The distance is a_i - c_ij + a_j - c_ij + 2, and 0 fro
 The counts are products of matrices of zeros and ones, so no shape depends on a value.
 """
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Optional
 
@@ -29,10 +27,10 @@ from tree_fairseq.errors import InputError
 from tree_fairseq.nn.stock_weights import add_initial_weights, built_in_place
 from tree_fairseq.nn.tensors import attention_options, dropout_of_weights, join_heads, split_heads, without_autocast
 from tree_fairseq.nn.tree_batch import TreeBatch
-from tree_fairseq.support.options import flag_of, option
+from tree_fairseq.support.options import option
 
 MAX_DISTANCE = 16
-"""Greater distances and heights share the bias of this one, and so do tokens that no path joins."""
+"""Greater distances share the bias of this one, and so do tokens that no path joins."""
 
 
 def linear_distances(num_tokens: int, limit: int, device: torch.device) -> Tensor:
@@ -56,60 +54,6 @@ def leaf_distances(covers: Tensor, limit: int) -> Tensor:
     return path.clamp(max=limit).masked_fill(common == 0, limit).masked_fill(itself, 0).int()
 
 
-def lowest_common_ancestors(batch: TreeBatch) -> Tensor:
-    """Returns the lowest node above each two leaves, ``[B, N, N]`` int64.
-
-    It is M where no node is above both leaves, and where the two are the same leaf.
-
-    The ancestor of any two leaves is the highest of those of the neighbours between them. So a running minimum finds
-    it, over keys that sort nodes by depth.
-    """
-    covers = batch.covers()
-    rows, num_nodes, num_leaves = covers.shape
-    if num_nodes == 0:
-        return torch.zeros(rows, num_leaves, num_leaves, dtype=torch.int64, device=covers.device)
-    number = torch.arange(num_nodes, device=covers.device)
-    key = batch.depth * num_nodes + number + 1  # B x M; 0 stands for no node
-    both = covers & covers.roll(1, dims=2)
-    # The common ancestors of each leaf and the leaf before it. The entry of the first leaf is not read.
-    before = (both * key.unsqueeze(2)).amax(1)  # B x N
-    column = torch.arange(num_leaves, device=covers.device)
-    is_later, greatest = column > column[:, None], torch.iinfo(torch.int64).max
-    lowest = before.unsqueeze(1).expand(-1, num_leaves, -1).masked_fill(~is_later, greatest).cummin(2).values
-    lowest = torch.minimum(lowest, lowest.mT).masked_fill(column == column[:, None], 0)
-    return torch.where(lowest > 0, (lowest - 1) % num_nodes, num_nodes)
-
-
-def heights(batch: TreeBatch) -> Tensor:
-    """Nodes on the longest path from each node down to a leaf, itself included: ``[B, M]`` int64, 0 at padding."""
-    covers = batch.covers()
-    levels = covers.sum(1).unsqueeze(1) - batch.depth.unsqueeze(2)  # of each leaf below each node: B x M x N
-    return levels.masked_fill(~covers, 0).amax(2)
-
-
-def leaf_relations(tables: Collection[str], batch: TreeBatch, limit: int, label_pad: int) -> dict[str, Tensor]:
-    """Rows of the ``tables`` of a bias that are about trees, ``[B, N, N]`` each, as :class:`DistanceBias` reads them.
-
-    Distances and heights are at most ``limit``. Leaves without a common ancestor have the height ``limit``
-    and the label ``label_pad``. A leaf and itself have the height 0 and that label.
-    """
-    found = {"tree": leaf_distances(batch.covers(), limit)} if "tree" in tables else {}
-    if "label" not in tables and "height" not in tables:
-        return found
-    ancestors = lowest_common_ancestors(batch)
-
-    def of_ancestors(values: Tensor, otherwise: int) -> Tensor:
-        padded = functional.pad(values, (0, 1), value=otherwise)
-        return padded.gather(1, ancestors.flatten(1)).view_as(ancestors)
-
-    if "label" in tables:
-        found["label"] = of_ancestors(batch.label, label_pad)
-    if "height" in tables:
-        itself = torch.eye(ancestors.size(1), dtype=torch.bool, device=ancestors.device)
-        found["height"] = of_ancestors(heights(batch).clamp(max=limit), limit).masked_fill(itself, 0)
-    return found
-
-
 # fairseq reads the fields' types, so annotations are not postponed in this file.
 @dataclass
 class DistanceBiasConfig(FairseqDataclass):
@@ -121,57 +65,35 @@ class DistanceBiasConfig(FairseqDataclass):
         "'linear' along the sentence; for a Tree-Transformer also 'tree', the edges of the path between them in the "
         "source's tree, or 'both'",
     )
-    ancestor_bias: ChoiceEnum(["none", "label", "height", "both"]) = option(
-        "none",
-        "for a Tree-Transformer, another such bias, by the lowest constituent that has both tokens: its 'label', its "
-        "'height' (at most 16), or 'both'",
-    )
 
 
-_TABLES = {
-    "distance_bias": {"none": (), "linear": ("linear",), "tree": ("tree",), "both": ("linear", "tree")},
-    "ancestor_bias": {"none": (), "label": ("label",), "height": ("height",), "both": ("label", "height")},
-}
+_TABLES = {"none": (), "linear": ("linear",), "tree": ("tree",), "both": ("linear", "tree")}
 
 
 def bias_tables(config: Any) -> tuple[str, ...]:
     """The names of the tables that the options ask for; none for configurations without these options."""
-    chosen = {name: str(getattr(config, name, None) or "none") for name in _TABLES}
-    return tuple(table for name, value in chosen.items() for table in _TABLES[name][value])
-
-
-def flags_of_tables(config: Any) -> str:
-    """The options that ask for the tables, for messages: ``--distance-bias tree``."""
-    given = {name: str(getattr(config, name, "none")) for name in _TABLES}
-    return " ".join(f"{flag_of(name)} {value}" for name, value in given.items() if value != "none")
-
-
-def tree_tables(config: Any) -> tuple[str, ...]:
-    """The tables that are about trees."""
-    return tuple(table for table in bias_tables(config) if table != "linear")
+    return _TABLES[str(getattr(config, "distance_bias", None) or "none")]
 
 
 def require_linear(config: Any, reader: str) -> None:
-    """Raises InputError for tables about trees, which only the encoders of the Tree-Transformer have."""
-    if tree_tables(config):
-        problem = f"{flags_of_tables(config)} measures paths in trees, which {reader} does not read"
+    """Raises InputError for a table about trees, which only the encoders of the Tree-Transformer have."""
+    if "tree" in bias_tables(config):
+        problem = f"--distance-bias {config.distance_bias} measures paths in trees, which {reader} does not read"
         raise InputError(problem, hint="Use --distance-bias linear, or a Tree-Transformer.")
 
 
 class DistanceBias(nn.Module):
-    """The tables of one self-attention, ``[rows, H]`` each. A configuration with one of labels has ``num_labels``.
+    """The tables of one self-attention, ``[MAX_DISTANCE + 1, H]`` each.
 
     :func:`give_rows` sets ``given``, the rows of a batch by the names of the tables, for all pairs of tokens: distances
-    along the sentence, ``linear`` ``[2 N - 1]`` int32; in trees, ``tree`` ``[B, N, N]`` int32; and the ``label`` and
-    the ``height`` of lowest common ancestors, ``[B, N, N]`` int64.
+    along the sentence, ``linear`` ``[2 N - 1]`` int32, and in trees, ``tree`` ``[B, N, N]`` int32.
     """
 
     def __init__(self, num_heads: int, config: DistanceBiasConfig):
         super().__init__()
         self.tables = bias_tables(config)
         for table in self.tables:
-            rows = config.num_labels if table == "label" else MAX_DISTANCE + 1
-            self.register_parameter(table, nn.Parameter(torch.zeros(rows, num_heads)))
+            self.register_parameter(table, nn.Parameter(torch.zeros(MAX_DISTANCE + 1, num_heads)))
         self.given: dict[str, Tensor] = {}
 
     @classmethod
@@ -246,18 +168,17 @@ class DistanceBiasedEncoder(TransformerEncoderBase):
 
     def forward(self, src_tokens: Tensor, *args: Any, **kwargs: Any) -> dict[str, list]:
         """fairseq's forward pass, with the distances for the bias."""
-        give_rows(self.layers, self.cfg, src_tokens.size(1), {}, src_tokens.device)
+        give_rows(self.layers, self.cfg, src_tokens)
         return super().forward(src_tokens, *args, **kwargs)
 
 
-def give_rows(layers: nn.ModuleList, cfg: Any, num_tokens: int, trees: dict[str, Tensor], device: torch.device) -> None:
-    """Gives the layers of an encoder the rows of a batch: those of ``trees`` by the table, and linear distances."""
-    tables = bias_tables(cfg)
-    if not tables:
-        return
-    rows = dict(trees)
-    if "linear" in tables:
-        rows["linear"] = linear_distances(num_tokens, MAX_DISTANCE, device)
+def give_rows(layers: nn.ModuleList, cfg: Any, src_tokens: Tensor, trees: Optional[TreeBatch] = None) -> None:
+    """Gives the layers of an encoder the distances between the tokens ``[B, N]`` of a batch, also in their trees."""
+    rows = {}
+    if "linear" in bias_tables(cfg):
+        rows["linear"] = linear_distances(src_tokens.size(1), MAX_DISTANCE, src_tokens.device)
+    if "tree" in bias_tables(cfg):
+        rows["tree"] = leaf_distances(trees.covers(), MAX_DISTANCE)
     # Iterating over layers drops some of them at random under --encoder-layerdrop, others than those that then run.
-    for layer in layers.children():
+    for layer in layers.children() if rows else ():
         layer.self_attn.distance_bias.given = rows

@@ -325,6 +325,7 @@ def _refuse_encoders(state: dict, path: str, given: Mapping[str, Any]) -> None:
 _LAST_COMMIT = "98237f9"
 # Options that changed what a model computes, and the values whose models this version has.
 _KNOWN_VALUES = {
+    "ancestor_bias": ("none",),
     "deletion": (False,),
     "document_root": ("first", "mean"),
     "max_distance": (16,),

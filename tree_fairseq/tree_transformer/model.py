@@ -11,14 +11,7 @@ from fairseq.modules import MultiheadAttention
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tree_fairseq.nn.distance_bias import (
-    MAX_DISTANCE,
-    DistanceBias,
-    DistanceBiasConfig,
-    give_rows,
-    leaf_relations,
-    tree_tables,
-)
+from tree_fairseq.nn.distance_bias import DistanceBias, DistanceBiasConfig, give_rows
 from tree_fairseq.nn.encoders import EncoderType, register_encoder
 from tree_fairseq.nn.extended_transformer import ExtendedTransformer, register_architectures
 from tree_fairseq.nn.modalities import CONSTITUENCY
@@ -234,8 +227,7 @@ class TreeTransformerEncoder(TransformerEncoderBase):
         batch = TreeBatch.from_net_input(source_spans, src_tokens, self.padding_idx)
         structure = self.build_structure(batch)
         if len(self.layers) and self.layers[0].self_attn.distance_bias is not None:
-            trees = leaf_relations(tree_tables(self.cfg), batch, MAX_DISTANCE, self.padding_idx)
-            give_rows(self.layers, self.cfg, src_tokens.size(1), trees, src_tokens.device)
+            give_rows(self.layers, self.cfg, src_tokens, batch)
         leaves, embedding = self.forward_embedding(src_tokens, token_embeddings)
         embedded = torch.cat([leaves, self.forward_labels(batch.label)], dim=1)
         x, states = self.forward_layers(embedded, structure.padding, structure, return_all_hiddens)
