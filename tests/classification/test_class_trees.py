@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.strategies import PLAIN_WORDS, deep_tree, forests, plain_trees, trees
+from tests.strategies import PLAIN_WORDS, deep_tree, plain_trees, trees
 from tree_fairseq.classification.examples import NODE_SYMBOL, binary_tree, read_class_tree
-from tree_fairseq.classification.folder import UNLABELLED, ClassNodes
-from tree_fairseq.data_bin.tree_store import StoredTree, build_label_dictionary
-from tree_fairseq.errors import (
-    CorruptFileError,
-    EmptyDocumentError,
-    OutsideTreeError,
-    UnclosedTreeError,
-    UnlabelledExampleError,
-)
+from tree_fairseq.classification.folder import UNLABELLED
+from tree_fairseq.errors import EmptyDocumentError, OutsideTreeError, UnclosedTreeError, UnlabelledExampleError
 from tree_fairseq.trees.bracket import read_tree, write_forest
-from tree_fairseq.trees.spans import decode, encode
-from tree_fairseq.trees.subwords import split_words
-from tree_fairseq.trees.tree import Forest, Tree, forest_leaves
+from tree_fairseq.trees.spans import decode
+from tree_fairseq.trees.tree import Forest, Tree
 
 CLASSES = ("0", "1", "2", UNLABELLED)
 
@@ -92,36 +83,6 @@ def test_binarised_to_the_right():
         write_forest((binary_tree(read_tree("(S (NP (NN (N a))) (VP b) (X c) (X d))")),))
         == "(S (N a) (@S (VP b) (@S (X c) (X d))))"
     )
-
-
-def stored(forest: Forest, dictionary) -> StoredTree:
-    spans = encode(forest)
-    label = np.array([dictionary.index(name) for name in spans.labels], np.int32)
-    return StoredTree(len(spans.leaves), label, *spans.spans.T)
-
-
-@given(forests(class_trees(), min_trees=1), st.data())
-def test_pieces_of_words_have_no_class(forest, data):
-    """Stored trees of symbols with words in pieces: tokens go to the nodes that the trees had before."""
-    symbols = tuple(tree.map_labels(lambda label: NODE_SYMBOL) for tree in forest)
-    counts = [data.draw(st.integers(1, 3)) for _ in forest_leaves(forest)]
-    split = split_words(symbols, [[f"p{piece}" for piece in range(count)] for count in counts])
-    classes = np.arange(100, 100 + sum(len(inner_nodes(tree)) for tree in forest))
-
-    expected, words, tokens = [], iter(counts), iter(classes.tolist())
-    for tree in forest:
-        for node in inner_nodes(tree):
-            expected.append(next(tokens))
-            if node.is_preterminal and (count := next(words)) > 1:
-                expected += [-7] * count
-
-    dictionary = build_label_dictionary([NODE_SYMBOL, f"{NODE_SYMBOL}_sub"], {})
-    has_class = ClassNodes(dictionary)
-    tree = stored(split, dictionary)
-    assert has_class.place(tree, classes, -7).tolist() == expected
-    assert has_class(tree).tolist() == [node for node, value in enumerate(expected) if value != -7]
-    with pytest.raises(CorruptFileError):
-        has_class.place(tree, classes[:-1], -7)
 
 
 def test_deep_trees():

@@ -15,13 +15,12 @@ from tests.classification.examples import classify, write_rows, write_trees
 from tests.data_bin.corpora import folder_bytes, prefixes, read_lines, run_preprocess, write_lines
 from tests.faults.test_13_killed_preprocess import resetting, survives_every_kill
 from tree_fairseq.classification.examples import LineTrees
-from tree_fairseq.classification.folder import ClassificationRecord, ClassNodes
+from tree_fairseq.classification.folder import ClassificationRecord
 from tree_fairseq.commands import annotate, export
 from tree_fairseq.commands.check import check_folder
 from tree_fairseq.data_bin.kinds import export_forests
 from tree_fairseq.data_bin.manifest import Manifest
-from tree_fairseq.data_bin.token_files import load_dictionary, token_words
-from tree_fairseq.data_bin.tree_store import TreeStore, load_label_dictionary
+from tree_fairseq.data_bin.token_files import token_words
 from tree_fairseq.errors import (
     DataFolderError,
     DestinationExistsError,
@@ -172,28 +171,6 @@ def test_numbers_of_children_decide_whether_new_text_is_binarised(tmp_path):
     assert not record_of(from_trees(tmp_path, tmp_path / "bin", splits=("train",))).binarize
 
 
-def test_words_are_split_and_put_together_again(trees, codes, tmp_path):
-    data = from_trees(trees, tmp_path / "bin", "--bpe-codes", codes)
-    has_class = ClassNodes(load_label_dictionary(data / "dict.label.text.txt"))
-    for split in SPLITS:
-        lines = read_lines(trees / f"{split}.trees")
-        store = TreeStore(data / f"{split}.text-class.text.tree")
-        assert [len(has_class(store[line])) for line in range(len(store))] == [
-            len(labels_in_preorder(line)) for line in lines
-        ]
-    words = token_words(data / "train.text-class.text", load_dictionary(data, "text"))
-    assert any(word.endswith("@@") for line in words for word in line)
-    assert written_back(data, "train", tmp_path) == read_lines(trees / "train.trees")
-    assert check_folder(data) == []
-
-
-def test_symbols_for_pieces_are_known_when_no_training_word_was_split(codes, tmp_path):
-    write_lines(tmp_path / "train.trees", ["(1 (0 a) (1 a))"])
-    write_lines(tmp_path / "test.trees", ["(1 (0 a) (1 zebra))"])
-    data = from_trees(tmp_path, tmp_path / "bin", "--bpe-codes", codes, splits=("train", "test"))
-    assert Manifest.load(data).split("text", "test").unknown_labels == 0 and check_folder(data) == []
-
-
 @pytest.mark.parametrize("flags", [("--dataset-impl", "raw"), ("--dataset-impl", "cached"), ("--workers", 2)])
 def test_other_ways_to_write_it(trees, tree_data, tmp_path, flags):
     data = from_trees(trees, tmp_path / "bin", *flags)
@@ -229,7 +206,7 @@ def test_new_lines_become_what_the_folder_holds(trees, rows, codes, tmp_path):
     """The road of fairseq-interactive and the hub, from the manifest alone, gives the forests of preprocessing."""
     folders = {
         "rows": from_rows(rows, tmp_path / "rows", "--bpe-codes", codes, parser="toy"),
-        "constant": from_trees(trees, tmp_path / "constant", "--bpe-codes", codes),
+        "constant": from_trees(trees, tmp_path / "constant"),
     }
     for name, data in folders.items():
         manifest = Manifest.load(data)
@@ -349,6 +326,11 @@ def test_arguments_that_do_not_go_together(rows, tmp_path, arguments, words):
     with pytest.raises(InputError, match=words):
         classify("--trainpref", rows / "train", "--destdir", tmp_path / "bin", *arguments)
     assert not list(tmp_path.iterdir())
+
+
+def test_words_of_class_trees_stay_whole(trees, codes, tmp_path):
+    with pytest.raises(InputError, match="not tokenised or split.*Leave out --bpe-codes"):
+        from_trees(trees, tmp_path / "bin", "--bpe-codes", codes)
 
 
 def test_flags_of_classification_need_the_task(rows, tmp_path):

@@ -17,40 +17,33 @@ from tree_fairseq.classification.dataset import (
     kept_leaves,
 )
 from tree_fairseq.classification.examples import NODE_SYMBOL
-from tree_fairseq.classification.folder import IGNORE, UNLABELLED, ClassNodes
+from tree_fairseq.classification.folder import IGNORE, UNLABELLED
 from tree_fairseq.data_bin.tree_store import StoredTree, build_label_dictionary
 from tree_fairseq.errors import CorruptFileError
 from tree_fairseq.nn.tree_batch import TreeReader
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.spans import encode
-from tree_fairseq.trees.subwords import SUBWORD_SUFFIX, split_words
 from tree_fairseq.trees.tree import Forest, Tree
 
 CLASSES = ("0", "1", "2", UNLABELLED)
-LABELS = build_label_dictionary([NODE_SYMBOL, NODE_SYMBOL + SUBWORD_SUFFIX], {})
+LABELS = build_label_dictionary([NODE_SYMBOL], {})
 PAD, LABEL_PAD = 1, LABELS.pad()
 FIELDS = ("label", "start", "end", "depth")
 
 
 def documents() -> st.SearchStrategy[Forest]:
-    """Trees whose labels are classes, unary chains among them, and of whose words some are split."""
-    words = st.sampled_from([*PLAIN_WORDS, "split|up", "in|to|three"])
-    return forests(trees(words, st.sampled_from(CLASSES), 7), min_trees=1, max_trees=4)
-
-
-def with_pieces(forest: Forest) -> Forest:
-    return split_words(forest, [word.split("|") for tree in forest for word in tree.leaves()])
+    """Trees whose labels are classes, unary chains among them."""
+    return forests(trees(st.sampled_from(PLAIN_WORDS), st.sampled_from(CLASSES), 7), min_trees=1, max_trees=4)
 
 
 def class_id(label: str) -> int:
-    return IGNORE if label == UNLABELLED or label.endswith(SUBWORD_SUFFIX) else int(label)
+    return IGNORE if label == UNLABELLED else int(label)
 
 
 def stored(forest: Forest) -> StoredTree:
     """Its full form, labelled with symbols."""
-    symbols = with_pieces(tuple(tree.map_labels(lambda label: NODE_SYMBOL) for tree in forest))
-    spans = encode(symbols)
+    spans = encode(tuple(tree.map_labels(lambda label: NODE_SYMBOL) for tree in forest))
     return StoredTree(
         len(spans.leaves), np.array([LABELS.index(label) for label in spans.labels], np.int32), *spans.spans.T
     )
@@ -81,7 +74,7 @@ def twin(tree: Tree) -> tuple[list[tuple[int, int, int, int]], list[int]]:
 
 
 def rows_of(forest: Forest, has_class: bool = True):
-    reader = SentenceTreeReader(TreeReader(LABELS), ClassNodes(LABELS) if has_class else None)
+    reader = SentenceTreeReader(TreeReader(LABELS), has_class)
     return reader(stored(forest), classes_of(forest))
 
 
@@ -89,7 +82,7 @@ def rows_of(forest: Forest, has_class: bool = True):
 def test_a_row_is_a_sentence_whose_chains_have_the_class_of_their_top(forest):
     rows = rows_of(forest)
     position = 0
-    for row, tree in zip_equal(rows, with_pieces(forest)):
+    for row, tree in zip_equal(rows, forest):
         nodes, leaves = twin(tree)
         found = zip(
             row.nodes.start.tolist(), row.nodes.end.tolist(), row.nodes.depth.tolist(), row.node_target.tolist()
@@ -109,7 +102,7 @@ def test_without_classes_of_nodes_there_are_no_targets(forest):
 def test_classes_of_another_tree_are_refused():
     [tree] = read_forest("(0 (1 a) (2 b))")
     with pytest.raises(CorruptFileError, match="2 classes for a tree of 3 nodes"):
-        SentenceTreeReader(TreeReader(LABELS), ClassNodes(LABELS))(stored((tree,)), np.array([0, 1]))
+        SentenceTreeReader(TreeReader(LABELS), nodes_have_classes=True)(stored((tree,)), np.array([0, 1]))
 
 
 def batch_of(drawn: list[Forest]):
@@ -147,7 +140,7 @@ def test_rows_are_stacked_in_the_order_of_the_documents(drawn):
 
 @given(documents(), st.integers(1, 20))
 def test_documents_are_cut_between_sentences(forest, limit):
-    sentences = [len(tree.leaves()) for tree in with_pieces(forest)]
+    sentences = [len(tree.leaves()) for tree in forest]
     kept = max(count for count in range(len(forest) + 1) if sum(sentences[:count]) <= limit)
     leaves, left_out = kept_leaves(stored(forest), limit)
     assert (leaves, left_out) == (sum(sentences[:kept]), len(forest) - kept)

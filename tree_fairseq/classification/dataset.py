@@ -18,9 +18,9 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from tree_fairseq.classification.document_structure import pack
-from tree_fairseq.classification.folder import IGNORE, ClassNodes, class_targets, read_target
+from tree_fairseq.classification.folder import IGNORE, class_targets, read_target
 from tree_fairseq.data_bin.tree_store import StoredTree
-from tree_fairseq.errors import LongSentenceError
+from tree_fairseq.errors import CorruptFileError, LongSentenceError
 from tree_fairseq.nn.tree_batch import NodeArrays, TreeReader, collate_trees
 from tree_fairseq.tasks.pair_dataset import BufferedBatch, CarriedInput, KeepsRemainder
 from tree_fairseq.trees.spans import unary_chains
@@ -46,17 +46,17 @@ class SentenceTree:
 class SentenceTreeReader:
     """Cuts a stored forest into sentences and reduces their trees to the nodes that ``read_tree`` keeps.
 
-    ``has_class`` finds the nodes of a full tree that have a class; None if only examples have one.
+    ``nodes_have_classes`` is false if only examples have one.
     """
 
-    def __init__(self, read_tree: TreeReader, has_class: ClassNodes | None = None):
+    def __init__(self, read_tree: TreeReader, nodes_have_classes: bool = False):
         self.read_tree = read_tree
-        self.has_class = has_class
+        self.nodes_have_classes = nodes_have_classes
 
     def __call__(self, tree: StoredTree, classes: np.ndarray | None = None) -> list[SentenceTree]:
         """Returns the sentences of a document, given the classes of its nodes in preorder (:func:`class_targets`)."""
         node_target = leaf_target = None
-        if self.has_class is not None and classes is not None:
+        if self.nodes_have_classes and classes is not None:
             node_target, leaf_target = self._targets(tree, classes)
         nodes = self.read_tree(tree)
         roots = np.flatnonzero(tree.depth == 0)
@@ -72,13 +72,15 @@ class SentenceTreeReader:
 
     def _targets(self, tree: StoredTree, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Classes of the nodes that are kept and of the leaves; a unary chain has that of its top."""
-        placed = self.has_class.place(tree, classes, IGNORE)
+        if len(classes) != len(tree.label):
+            problem = f"{len(classes)} classes for a tree of {len(tree.label)} nodes"
+            raise CorruptFileError(f"{problem}. Preprocess again")
         _, top = unary_chains(np.stack([tree.start, tree.end], axis=1))
         over_one = np.flatnonzero(tree.end - tree.start == 1)
         leaves, first = np.unique(tree.start[over_one], return_index=True)
         leaf_target = np.full(tree.num_leaves, IGNORE, np.int64)
-        leaf_target[leaves] = placed[over_one[first]]
-        return placed[top], leaf_target
+        leaf_target[leaves] = classes[over_one[first]]
+        return classes[top], leaf_target
 
 
 def kept_leaves(tree: StoredTree, limit: int) -> tuple[int, int]:

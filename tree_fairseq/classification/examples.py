@@ -27,11 +27,9 @@ from tree_fairseq.errors import (
 )
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions
-from tree_fairseq.parsing.pieces import load_subword_model
 from tree_fairseq.support.files import atomic_file
 from tree_fairseq.trees.bracket import ROOT, write_forest
 from tree_fairseq.trees.spans import TreeSpans, decode, encode, reduce_spans
-from tree_fairseq.trees.subwords import split_words
 from tree_fairseq.trees.text import FaultyLines, check_line, read_lines, tokens
 from tree_fairseq.trees.transforms import binarize, collapse_unary
 from tree_fairseq.trees.tree import Forest, Tree
@@ -237,7 +235,6 @@ class LineTrees:
         self._is_text = record.input_format == "tsv"
         self._options = options if self._is_text else record.text_options
         self._trusted = trusted
-        self._subwords = None if self._is_text else load_subword_model(trusted(options).subword_model)
 
     def read(
         self,
@@ -275,16 +272,11 @@ class LineTrees:
             texts = ["" if index in trees else line for index, line in enumerate(lines)]
             parses = enumerate(self.text_parser.parse_lines(texts, first_line, path))
             trees |= {index: self._as_given(parse.forest) for index, parse in parses if index not in trees}
-        return [self._split(trees[index]) for index in range(len(lines))]
+        return [trees[index] for index in range(len(lines))]
 
     def _as_given(self, parse: Forest) -> TreeSpans:
         """Gives a parse the form of the folder's trees."""
         return put_symbols(encode(tuple(map(binary_tree, parse)) if self._record.binarize else parse))
-
-    def _split(self, tree: TreeSpans) -> TreeSpans:
-        """Splits the words of a tree into subwords, if the folder has a model for that."""
-        model = self._subwords
-        return tree if model is None else encode(split_words(decode(tree), model.split(tree.leaves)))
 
     @functools.cached_property
     def text_parser(self) -> LineParser:

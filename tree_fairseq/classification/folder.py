@@ -36,7 +36,6 @@ from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.bracket import write_forest
 from tree_fairseq.trees.spans import TreeSpans, decode, encode
-from tree_fairseq.trees.subwords import SUBWORD_SUFFIX, bpe_word, join_words, sentencepiece_word
 
 TASK = "tree_classification"
 """The task of folders of texts with trees."""
@@ -192,35 +191,6 @@ def class_targets(tokens: Tensor, dictionary: Dictionary) -> np.ndarray:
     return np.where(ids == dictionary.unk(), IGNORE, ids - dictionary.nspecial)
 
 
-class ClassNodes:
-    """Finds the nodes of a stored full tree that have a class token of their own; ``labels`` is its label dictionary.
-
-    All nodes have one but the pieces of split words: ``(2 (2_sub un@@) (2_sub true))`` has one token, that of the word.
-    """
-
-    def __init__(self, labels: Dictionary):
-        self._is_piece = np.array([symbol.endswith(SUBWORD_SUFFIX) for symbol in labels.symbols])
-
-    def __call__(self, tree: StoredTree) -> np.ndarray:
-        """Returns these nodes in preorder, which is the order of the line's class tokens: int64 ``[tokens]``."""
-        if len(tree.label) and not 0 <= tree.label.min() <= tree.label.max() < len(self._is_piece):
-            raise CorruptFileError(
-                f"a label of a tree is outside the label dictionary of {len(self._is_piece)} symbols. Preprocess again"
-            )
-        return np.flatnonzero(~self._is_piece[tree.label])
-
-    def place(self, tree: StoredTree, classes: np.ndarray, fill: int) -> np.ndarray:
-        """Assigns a line of classes ``[tokens]`` to nodes: int64 ``[M]``, with ``fill`` at those without a token."""
-        nodes = self(tree)
-        if len(nodes) != len(classes):
-            raise CorruptFileError(
-                f"{len(classes)} classes for a tree of {len(nodes)} nodes with a class. Preprocess again"
-            )
-        placed = np.full(len(tree.label), fill, np.int64)
-        placed[nodes] = classes
-        return placed
-
-
 def read_target(tokens: Tensor, dictionary: Dictionary, index: int) -> int | float:
     """Reads the line of example ``index``: its class, the first of the line, from 0; or its number."""
     if isinstance(dictionary, NumberDictionary):
@@ -313,34 +283,21 @@ def export_class_trees(folder: Path, split: str) -> Iterator[str]:
     record = manifest.verify_section(ClassificationRecord, folder, [split])
     dictionary = load_dictionary(folder, CLASS)
     lines = token_words(folder / record.splits[split].prefix, dictionary)
-    subword_model = manifest.side(TEXT).options.subword_model
-    whole_word = sentencepiece_word if str(subword_model).endswith(".model") else bpe_word
     for number, (forest, tokens) in enumerate(zip_equal(forests, lines), start=1):
         classes = [UNLABELLED if token == dictionary.unk_word else token for token in tokens]
-        words = encode(forest if subword_model is None else join_words(forest, whole_word))
-        if len(words.labels) != len(classes):
+        trees = encode(forest)
+        if len(trees.labels) != len(classes):
             raise CorruptFileError(
-                f"{folder}, {split}, line {number}: {len(classes)} classes for {len(words.labels)} nodes. "
+                f"{folder}, {split}, line {number}: {len(classes)} classes for {len(trees.labels)} nodes. "
                 "Preprocess again"
             )
-        yield write_forest(decode(TreeSpans(words.leaves, classes, words.spans)))
-
-
-def export_sentences(folder: Path, split: str) -> Iterator[str]:
-    """Writes the sentences, or pairs, of a split and their classes or numbers; unknown words are ``<unk>``."""
-    record = Manifest.load(folder).verify_section(ClassificationRecord, folder, [split])
-    texts = token_words(folder / token_prefix(split, TEXT, CLASS, TEXT), load_dictionary(folder, TEXT))
-    classes = token_words(folder / record.splits[split].prefix, load_dictionary(folder, CLASS))
-    for words, names in zip_equal(texts, classes):
-        yield f"{' '.join(words).replace(f' {SEPARATOR} ', chr(9))}\t{''.join(names)}"
+        yield write_forest(decode(TreeSpans(trees.leaves, classes, trees.spans)))
 
 
 def _exports(manifest: Manifest) -> dict[str, Export]:
     """Trees of texts with one class are written as all trees are."""
     record = manifest.section(ClassificationRecord)
-    if record is None or record.input_format == "tsv":
-        return {}
-    return {"source": export_sentences if record.task == SENTENCE_TASK else export_class_trees}
+    return {"source": export_class_trees} if record is not None and record.input_format == "trees" else {}
 
 
 def _refuse_trees(folder: Path, manifest: Manifest) -> None:

@@ -47,10 +47,9 @@ from tree_fairseq.preprocessing.plan import (
     tree_sides_of,
 )
 from tree_fairseq.preprocessing.run import LOG, Flags, Preprocessing, building, register_preprocessing, write_folder
-from tree_fairseq.preprocessing.text_files import TextPlan, model_within_trees, text_requests
+from tree_fairseq.preprocessing.text_files import text_requests
 from tree_fairseq.preprocessing.tree_files import TreeSide
 from tree_fairseq.support.options import given_flags, refuse_flags
-from tree_fairseq.trees.subwords import SUBWORD_SUFFIX
 from tree_fairseq.trees.text import TextInput, inspect_text, read_lines, require_parallel
 
 logger = logging.getLogger(__name__)
@@ -97,6 +96,9 @@ def settled_arguments(args: Namespace) -> Namespace:
     refused["--tree-sides target"] = "target" in args.tree_sides
     refused["--tree-noise"] = bool(args.tree_noise) and input_format == "trees"
     refuse_flags(refused, task)
+    if input_format == "trees" and any(each.kind or each.is_raw for each in text_requests(args, {"": TEXT}).values()):
+        hint = "Leave out --bpe-codes, --sentencepiece-model, --learn-subwords and --apply-tokenizer."
+        raise InputError("the words of --input-format trees are not tokenised or split", hint=hint)
     if input_format == "tsv" and args.tree_parser is None:
         hint = "Give --tree-parser: stanza, or right-branching if you do not need trees."
         raise InputError("--input-format tsv needs the trees of a parser", hint=hint)
@@ -163,21 +165,11 @@ def _make_plan(args: Namespace) -> tuple[PreprocessPlan, ParserOptions | None]:
         text_options = None
         if args.tree_parser not in (None, "brackets"):
             [text] = tree_sides_of(args, TEXT, CLASS)
-            # The words of trees are whole; so are those of new text until its tree is made.
-            text_options = text.options.replace(subwords="none", subword_model=None)
-        model = model_within_trees(text_requests(args, texts).get("source"))
-        brackets = ParserOptions("brackets", lang=args.tree_lang, subword_model=model)
-        plan = dataclasses.replace(
-            plan,
-            tree_sides=(TreeSide("source", TEXT, brackets, labels=_symbols(model is not None)),),
-            text=TextPlan.of(plan.args, texts, {TEXT: brackets}),
-        )
+            text_options = text.options.replace(subwords="none")
+        brackets = ParserOptions("brackets", lang=args.tree_lang)
+        side = TreeSide("source", TEXT, brackets, labels=([NODE_SYMBOL], [NODE_SYMBOL]))
+        plan = dataclasses.replace(plan, tree_sides=(side,))
     return dataclasses.replace(plan, args=args, text=dataclasses.replace(plan.text, separator=SEPARATOR)), text_options
-
-
-def _symbols(has_pieces: bool) -> tuple[list[str], list[str]]:
-    """The labels of nodes and pieces of words, and those of them that are tags, in a folder of trees."""
-    return [NODE_SYMBOL, *([NODE_SYMBOL + SUBWORD_SUFFIX] if has_pieces else [])], [NODE_SYMBOL]
 
 
 def _read_examples(args: Namespace, splits: tuple[Split, ...]) -> tuple[dict[str, Examples], list[str]]:
@@ -295,7 +287,6 @@ def _check_trees(plan: PreprocessPlan, manifest: Manifest) -> None:
         if trees.failed:
             logger.warning("[classes] %s: lines with a flat tree: %s", file, ", ".join(map(str, trees.failed)))
         if trees.unknown_labels and plan.args.input_format == "trees":
-            # All symbols are known beforehand, and by them pieces of words are recognised.
             raise DictionaryMismatchError(
                 f"the label dictionary beside {plan.args.srcdict} lacks the symbols of {trees.unknown_labels} "
                 f"nodes of {file}: it was made for other trees. Give the dictionaries of a folder that was "

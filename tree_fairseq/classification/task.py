@@ -22,15 +22,7 @@ from torch import Tensor
 from tree_fairseq.classification.classifier import ClassPredictor, ClassTask, TreeClassifier, class_probabilities
 from tree_fairseq.classification.dataset import DocumentDataset, SentenceTreeReader, TextDataset, document_lengths
 from tree_fairseq.classification.examples import LineTrees
-from tree_fairseq.classification.folder import (
-    CLASS,
-    TASK,
-    TEXT,
-    ClassificationRecord,
-    ClassNodes,
-    ExampleFiles,
-    open_split,
-)
+from tree_fairseq.classification.folder import CLASS, TASK, TEXT, ClassificationRecord, ExampleFiles, open_split
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.text_record import with_folder_model
 from tree_fairseq.data_bin.token_files import load_dictionary
@@ -241,8 +233,8 @@ class TreeClassificationTask(ClassificationTask):
     def make_dataset(self, files: ExampleFiles, split: str) -> DocumentDataset:
         """Cuts documents beyond ``--max-source-positions`` at a sentence."""
         lengths = document_lengths(files.trees, files.lengths, self.cfg.max_source_positions, split)
-        has_class = ClassNodes(self.label_dictionary) if self.record.node_labels else None
-        reader, is_train = SentenceTreeReader(self.read_tree, has_class), split == self.cfg.train_subset
+        reader = SentenceTreeReader(self.read_tree, self.record.node_labels)
+        is_train = split == self.cfg.train_subset
         texts = files.tokens, lengths, self.src_dict, files.targets, self.tgt_dict
         return DocumentDataset(files.trees, reader, *texts, shuffle=is_train, completions=self.completions)
 

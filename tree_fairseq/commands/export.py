@@ -29,6 +29,8 @@ def find_export(folder: str | os.PathLike, side: str | None = None) -> Export:
     exports: dict[str, Export] = {}
     for kind in registered_kinds():
         exports.update(kind.exports(manifest))
+    if not exports:
+        raise MissingTreesError(f"{folder} has no trees")
     if side is None:
         if len(exports) != 1:
             raise InputError("both sides have trees: choose one with --side source or --side target")
