@@ -25,8 +25,7 @@
 # 4+4 layers, d = 256 and positions of 2048 come with the architectures; ffn 512, and 1024 with the stock transformer. Both
 # sides have the same words.
 case "$ARCH" in
-    tree_positional_transformer*) TASK=structural_translation
-        MODEL=(--dropout 0.1 --tree-decay-init uniform --share-all-embeddings) ;;
+    tree_positional_transformer*) TASK=structural_translation MODEL=(--dropout 0.1 --share-all-embeddings) ;;
     tree_to_tree_lstm*) TASK=structural_translation MODEL=() ;; # sizes and dropout are those of Chen et al. (2018)
     transformer_distance_bias*) TASK=translation MODEL=(--dropout 0.1 --share-all-embeddings --distance-bias linear) ;;
     transformer*) TASK=translation MODEL=(--dropout 0.1 --share-all-embeddings) ;;

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# CoffeeScript and JavaScript, tree to tree: Shiv & Quirk's translator of programs (NeurIPS 2019, Figure 6; ICLR submission,
-# Table 2)
+# CoffeeScript and JavaScript, tree to tree: Shiv & Quirk's translator (NeurIPS 2019, Figure 6; ICLR submission, Table 2)
 #
 # examples/coffeescript_javascript/run.sh --out DIR [options] [-- flags of fairseq-train]
 #
@@ -14,6 +13,7 @@
 #                     transformer_distance_bias_program_translation, lstm
 #   --traversal T     dfs, or bfs: trees are written level by level
 #   --binarization B  lcrs, binary trees, or none
+#   --query-position Y yes: the decoder knows the place of the next symbol, which SMALL has where it is not given; no
 #   --seed N          of training: 1
 #   --beam N          beams of the search: 5
 #   --subset N        train on N programs
@@ -22,26 +22,26 @@
 #   --toy             tiny sizes, in OUT/toy
 #   --dry-run         print the commands, run none
 : "${ARCH:=tree_positional_transformer_program_translation}" "${SETTING:=CJ-A-short}" "${TRAVERSAL:=dfs}" "${BINARIZATION:=lcrs}"
-: "${SEED:=1}" "${BEAM:=5}" "${SUBSET:=}" "${LONGER:=}" "${DATA:=}"
+: "${SEED:=1}" "${BEAM:=5}" "${SUBSET:=}" "${LONGER:=}" "${QUERY_POSITION:=}" "${DATA:=}"
 . "$(dirname "$0")/../lib/recipe.sh"; recipe "$@"
 
-SIZES=() QUERY=() BATCH=128 LENGTH=(--max-epoch 20) AVERAGE=5 TRAIN=${SUBSET:-100000} TEST=10000
+SIZES=() QUERY=$QUERY_POSITION BATCH=128 LENGTH=(--max-epoch 20) AVERAGE=5 TRAIN=${SUBSET:-100000} TEST=10000
 case "$SETTING" in
     CJ-[AB]-short | CJ-[AB]-long) SOURCE=cs TARGET=js ;;
     JC-[AB]-short | JC-[AB]-long) SOURCE=js TARGET=cs ;;
     SMALL) SOURCE=cs TARGET=js TRAIN=${SUBSET:-5000} TEST=500 BATCH=64 LENGTH=(--max-epoch 10 --warmup-updates 200) AVERAGE=2
-        QUERY=(--query-position) # the decoder knows the place of the next symbol
+        QUERY=${QUERY_POSITION:-${OURS:+yes}}
         SIZES=(--encoder-layers 2 --encoder-embed-dim 128 --encoder-ffn-embed-dim 256 --encoder-attention-heads 4
             --decoder-layers 2 --decoder-embed-dim 128 --decoder-ffn-embed-dim 256 --decoder-attention-heads 4) ;;
     *) die "--setting $SETTING: --help lists the settings" ;;
 esac
-GRAMMAR=A-short
-[[ $SETTING == SMALL ]] || GRAMMAR=${SETTING:3}
+[[ $SETTING == SMALL ]] && GRAMMAR=A-short || GRAMMAR=${SETTING:3}
 [[ $GRAMMAR == *-short ]] || BATCH=64 # as in the paper
 # 4+4 layers, d = 256 and positions of 2048 come with the architectures; ffn 512, and 1024 with the stock transformer.
 case "$ARCH" in
     tree_positional_transformer*) TASK=structural_translation
-        MODEL=(--dropout 0.1 --tree-decay-init uniform "${QUERY[@]}" "${SIZES[@]}") ;;
+        MODEL=(--dropout 0.1 "${SIZES[@]}")
+        [[ $QUERY != yes ]] || MODEL+=(--query-position) ;;
     tree_to_tree_lstm*) TASK=structural_translation MODEL=() ;; # sizes and dropout are those of Chen et al. (2018)
     transformer_distance_bias*) TASK=translation MODEL=(--dropout 0.1 --distance-bias linear "${SIZES[@]}") ;;
     transformer*) TASK=translation MODEL=(--dropout 0.1 "${SIZES[@]}") ;;
@@ -55,7 +55,7 @@ esac
 WORK=$OUT/$SETTING
 TEXT=$WORK/text$(named SUBSET)
 BIN=$WORK/data-bin$(named SUBSET LONGER TRAVERSAL BINARIZATION)
-RUN=$WORK/runs/$ARCH$(named SUBSET LONGER TRAVERSAL BINARIZATION)-seed$SEED$FLAGS_NAME
+RUN=$WORK/runs/$ARCH$(named SUBSET LONGER TRAVERSAL BINARIZATION QUERY_POSITION)-seed$SEED$FLAGS_NAME
 OUTPUT=$RUN$(named BEAM)
 
 if [[ $DATA ]]; then

@@ -28,12 +28,11 @@ SIZES=(--encoder-layers 2 --encoder-embed-dim 256 --encoder-ffn-embed-dim 512 --
     --decoder-layers 2 --decoder-embed-dim 256 --decoder-ffn-embed-dim 512 --decoder-attention-heads 4)
 # Positions in trees are narrow, because wide ones learn too fast: 32 levels of 3 branches, two copies each, or one copy of
 # 12 branches where parses are read. The decoder knows the place of the next symbol.
-POSITIONS=(--tree-position-dim "$([[ $PARSER ]] && echo 384 || echo 256)" --query-position)
-[[ $SEQUENCE_POSITIONS == no ]] || POSITIONS+=(--sequence-positions)
+POSITIONS=(--tree-position-dim "$([[ $PARSER ]] && echo 384 || echo 256)" ${OURS:+--query-position})
+[[ ! $OURS || $SEQUENCE_POSITIONS == no ]] || POSITIONS+=(--sequence-positions)
 case "$ARCH" in
     tree_positional_transformer*) TASK=structural_translation
-        MODEL=(--dropout 0.1 --share-all-embeddings "${SIZES[@]}" --factored-symbols --tree-decay-init uniform
-            "${POSITIONS[@]}") ;;
+        MODEL=(--dropout 0.1 --share-all-embeddings "${SIZES[@]}" ${OURS:+--factored-symbols} "${POSITIONS[@]}") ;;
     transformer_distance_bias*) TASK=translation MODEL=(--dropout 0.1 --share-all-embeddings "${SIZES[@]}" --distance-bias linear) ;;
     transformer* | treeformer*) TASK=translation MODEL=(--dropout 0.1 --share-all-embeddings "${SIZES[@]}") ;;
     *) die "--arch $ARCH: --help lists the architectures" ;;

@@ -36,7 +36,7 @@ evaluate() { # NAME DATA TASK FLAGS...; test has questions as in training, test1
     tree-fairseq score sql --run "outputs/$1" --sets test= test1=longer --references text --target-lang sql --notation sql:sqlite \
         --database archipelago.sqlite
 }
-train with_positions trees structural_translation tree_positional_transformer_tiny --tree-decay-init uniform --query-position
+train with_positions trees structural_translation tree_positional_transformer_tiny --query-position
 train without_positions trees structural_translation transformer_tiny
 train as_text words translation transformer_tiny
 evaluate with_positions trees structural_translation "${GRAMMAR[@]}"

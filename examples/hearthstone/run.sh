@@ -17,7 +17,7 @@
 . "$(dirname "$0")/../lib/recipe.sh"; recipe "$@"
 
 case "$ARCH" in
-    tree_positional*) MODEL=(--tree-decay-init uniform --query-position) ;; # the decoder knows the place of the next symbol
+    tree_positional*) MODEL=(${OURS:+--query-position}) ;; # the decoder knows the place of the next symbol
     source_encoder_transformer*) MODEL=() ;;
     *) die "--arch $ARCH: --help lists the architectures" ;;
 esac

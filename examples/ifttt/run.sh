@@ -21,7 +21,7 @@
 
 # 4+4 layers, d = 256, ffn 1024 and positions of 2048 come with the architectures.
 case "$ARCH" in
-    tree_positional_transformer*) TASK=structural_translation MODEL=(--dropout 0.1 --tree-decay-init uniform) ;;
+    tree_positional_transformer*) TASK=structural_translation MODEL=(--dropout 0.1) ;;
     transformer_distance_bias*) TASK=translation MODEL=(--dropout 0.1 --distance-bias linear) ;;
     transformer*) TASK=translation MODEL=(--dropout 0.1) ;;
     lstm*) TASK=translation # fairseq's lstm, as wide as the transformers

@@ -42,7 +42,7 @@ TASK=structural_translation SIDES=() SEARCH=(--grammar "$GRAMMAR")
 SHARED=(--share-decoder-input-output-embed)
 [[ $SOURCE != "$TARGET" ]] || SIDES+=(--joined-dictionary) SHARED=(--share-all-embeddings)
 case "$ARCH" in
-    tree_positional*) MODEL=(--tree-decay-init uniform --query-position) ;; # the decoder knows the place of the next symbol
+    tree_positional*) MODEL=(${OURS:+--query-position}) ;; # the decoder knows the place of the next symbol
     transformer* | source_encoder_transformer*) MODEL=() ;;
     *) die "--arch $ARCH: --help lists the architectures" ;;
 esac

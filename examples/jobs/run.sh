@@ -7,7 +7,7 @@
 #   --out DIR          everything that is written; result.json has the scores
 #   --arch A           tree_positional_transformer_semantic_parsing, or a baseline on the same folder:
 #                      transformer_semantic_parsing, transformer_distance_bias_semantic_parsing, lstm
-#   --setting S        ours, or paper: binary trees, and the decoder does not know the place of the next symbol
+#   --published 1      the paper's models, on binary trees; the decoder does not know the place of the next symbol
 #   --traversal T      dfs, or bfs: trees are written level by level
 #   --seed N           of training: 1
 #   --beam N           beams of the search: 5
@@ -19,20 +19,16 @@
 #   --workers N        processes of fairseq-preprocess: all cores
 #   --toy              made-up data and tiny sizes, in OUT/toy
 #   --dry-run          print the commands, run none
-: "${ARCH:=tree_positional_transformer_semantic_parsing}" "${SETTING:=ours}" "${TRAVERSAL:=dfs}" "${SEED:=1}" "${BEAM:=5}"
+: "${ARCH:=tree_positional_transformer_semantic_parsing}" "${TRAVERSAL:=dfs}" "${SEED:=1}" "${BEAM:=5}"
 : "${KEEP_VALID:=yes}" "${SCORE_ON:=test}" "${SUBSET:=}" "${CORPUS_FLAGS:=}" "${GENERATE_FLAGS:=}"
 . "$(dirname "$0")/../lib/recipe.sh"; recipe "$@"
 
-case "$SETTING" in
-    ours) BINARIZATION=none QUERY_POSITION=(--query-position) ;; # the decoder knows the place of the next symbol
-    paper) BINARIZATION=lcrs QUERY_POSITION=() ;;
-    *) die "--setting $SETTING: give ours or paper" ;;
-esac
+[[ $OURS ]] && BINARIZATION=none || BINARIZATION=lcrs
 # 4+4 layers, d = 256, ffn 1024 and positions of 2048 come with the architectures. Dropout was chosen on held-out questions
 # of GEO (paper: 0.1). The decays of positions start as in the authors' code.
 case "$ARCH" in
     tree_positional_transformer*) TASK=structural_translation
-        MODEL=(--dropout 0.3 --tree-decay-init paper "${QUERY_POSITION[@]}" --share-decoder-input-output-embed) ;;
+        MODEL=(--dropout 0.3 --tree-decay-init paper ${OURS:+--query-position} --share-decoder-input-output-embed) ;;
     transformer_distance_bias*) TASK=translation MODEL=(--dropout 0.3 --share-decoder-input-output-embed --distance-bias linear) ;;
     transformer*) TASK=translation MODEL=(--dropout 0.3 --share-decoder-input-output-embed) ;;
     lstm*) TASK=translation # fairseq's lstm, as wide as the transformers
@@ -45,8 +41,8 @@ esac
 
 PAIRS=$(named SUBSET KEEP_VALID CORPUS_FLAGS)
 TEXT=$OUT/text$PAIRS
-BIN=$OUT/data-bin$PAIRS$(named SETTING TRAVERSAL)
-RUN=$OUT/runs/$ARCH$PAIRS$(named SETTING TRAVERSAL)-seed$SEED$FLAGS_NAME
+BIN=$OUT/data-bin$PAIRS$(named TRAVERSAL)${PUBLISHED:+-published}
+RUN=$OUT/runs/$ARCH$PAIRS$(named TRAVERSAL)${PUBLISHED:+-published}-seed$SEED$FLAGS_NAME
 OUTPUT=$RUN$(named BEAM SCORE_ON GENERATE_FLAGS)
 
 fill_data jobs jobs
@@ -77,5 +73,5 @@ step "$OUTPUT/generate-$SCORE_ON.txt" fairseq-generate "$BIN" --user-dir "$ROOT/
     --batch-size 64 --required-batch-size-multiple 1 --results-path "$OUTPUT" $GENERATE_FLAGS
 # The order of what is below `,` and `;` is free, as in the literature.
 step "$OUTPUT/score.json" tree-fairseq score structural --run "$OUTPUT" --references "$TEXT" --target-lang lf --data "$BIN" \
-    $SYMBOLS --sets "$SCORE_ON=" --primary accuracy_unordered --checkpoint "$RUN/checkpoints/average.pt" \
+    $SYMBOLS --sets "$SCORE_ON=" --primary accuracy --checkpoint "$RUN/checkpoints/average.pt" \
     --describe recipe=jobs arch="$ARCH" seed="$SEED" --result "$OUT/result.json"

@@ -7,6 +7,7 @@
 #
 #   $DATA $OUT $WORKERS $ROOT    absolute paths, number of processes, root of the repository
 #   $TOY                         1 with --toy, which writes to OUT/toy, otherwise empty: ${TOY:+--limit 120}
+#   $OURS                        1, empty with --published 1, the models of the papers: ${OURS:+--query-position}
 #   $GPUS                        number of GPUs that fairseq-train uses, 1 on a CPU: --batch-size $((64 / GPUS))
 #   "${TOY_FLAGS[@]}" "${TRAIN_FLAGS[@]}"   end fairseq-train: sizes for --toy, and what follows --
 #   $FLAGS_NAME                  empty, or +DIGEST of TRAIN_FLAGS, for the name of the run
@@ -16,7 +17,7 @@ set -euo pipefail
 ROOT=$(cd -P "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 RECIPE=$(basename "$(cd "$(dirname "$0")" && pwd)")
 TOY='' DRY_RUN='' DONE='' FLAGS_NAME='' TOY_FLAGS=() TRAIN_FLAGS=()
-: "${DATA:=}" "${OUT:=}" "${WORKERS:=$(getconf _NPROCESSORS_ONLN)}"
+: "${DATA:=}" "${OUT:=}" "${PUBLISHED:=}" "${WORKERS:=$(getconf _NPROCESSORS_ONLN)}"
 command -v fairseq-train > /dev/null || PATH=$ROOT/.venv/bin:$PATH
 export PATH PYTHONPATH="$ROOT${PYTHONPATH:+:$PYTHONPATH}"
 # Flags that do not make another model: with other values, training goes on in the same folder.
@@ -42,7 +43,7 @@ named() {
 
 recipe() {
     local name known
-    known=$(printf 'DATA\nOUT\nWORKERS\n'; declared | cut -d = -f 1)
+    known=$(printf 'DATA\nOUT\nPUBLISHED\nWORKERS\n'; declared | cut -d = -f 1)
     while (($#)); do
         case $1 in
             --help | -h) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;;
@@ -62,15 +63,15 @@ recipe() {
     # A script that declares DATA can do without it.
     [[ $DATA || $'\n'$(declared) == *$'\nDATA='* ]] || { [[ $TOY ]] && DATA=$OUT/data; } || die "--data is needed"
     [[ ! $DATA || $OUT/ != "$DATA"/* ]] || die "--out lies in --data; give it a folder of its own"
+    case $PUBLISHED in '') OURS=1 ;; 1) OURS='' ;; *) die "--published $PUBLISHED: give 1, or leave it out" ;; esac
+    [[ $OURS || ${ARCH-} != @(tree_transformer|treeformer|tree_positional|tree_insertion)* ]] || TRAIN_FLAGS+=(--as-published)
     name=$(sed -E "s/ $LENGTH_FLAGS//g" <<< " ${TRAIN_FLAGS[*]-}")
     [[ ! $name || $name == ' ' ]] || FLAGS_NAME=+$(digest <<< "$name")
-    GPUS=$(tr , '\n' <<< "${CUDA_VISIBLE_DEVICES-$(nvidia-smi -L 2> /dev/null)}" | grep -c . || true)
-    ((GPUS)) || GPUS=1
+    GPUS=$(tr , '\n' <<< "${CUDA_VISIBLE_DEVICES-$(nvidia-smi -L 2> /dev/null)}" | grep -c .) || GPUS=1
     [[ ! $TOY ]] || toy_flags "${ARCH-}"
 }
 
-# Sizes of an architecture that train in seconds on one core
-toy_flags() {
+toy_flags() { # sizes of an architecture that train in seconds on one core
     local encoder='--encoder-layers 1 --encoder-embed-dim 16 --encoder-ffn-embed-dim 16 --encoder-attention-heads 2'
     local sizes="$encoder --decoder-layers 1 --decoder-embed-dim 16 --decoder-ffn-embed-dim 16 --decoder-attention-heads 2"
     case $1 in
@@ -114,8 +115,7 @@ shown() {
     printf '%s\n' "$line"
 }
 
-# Waits until no other process is at the same step of the same folder.
-lock() {
+lock() { # waits until no other process is at the same step of the same folder
     STAMP=$OUT/steps/${1//\//%}
     mkdir -p "$OUT/steps"
     exec 9>> "$STAMP"

@@ -27,7 +27,7 @@ case "$TARGET" in
     *) die "--target $TARGET: give tree or text" ;;
 esac
 case "$ARCH" in
-    tree_positional*) MODEL=(--tree-decay-init uniform --query-position) ;; # the decoder knows the place of the next symbol
+    tree_positional*) MODEL=(${OURS:+--query-position}) ;; # the decoder knows the place of the next symbol
     transformer*) MODEL=() ;;
     *) die "--arch $ARCH: --help lists the architectures" ;;
 esac

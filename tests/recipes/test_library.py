@@ -97,6 +97,18 @@ def test_flags_that_only_say_how_long_to_train_make_no_other_run(mine):
     assert len({name("--lr", "1"), name("--lr", "2"), name("--lr", "1", "--max-epoch", "3")}) == 2
 
 
+def test_published_models_are_runs_of_their_own_and_baselines_stay_as_they_are(mine):
+    def shown(arch, **variables):
+        return mine.run(SHOW + '; echo "${OURS:+ours}"', "--out", "o", "--arch", arch, **variables).stdout.splitlines()
+
+    ours, published, baseline = (
+        shown(arch, PUBLISHED=value) for arch, value in (("treeformer", ""), ("treeformer", "1"), ("transformer", "1"))
+    )
+    assert (ours[6], ours[8:]) == ("", ["ours"]) and published[8:] == ["--as-published", ""] and published[6]
+    assert (baseline[6], baseline[8:]) == ("", [""])
+    assert "give 1" in mine.run(SHOW, "--out", "o", "--published", "no").stderr
+
+
 def test_a_value_that_is_no_file_name_becomes_a_number(mine):
     named = mine.run("named MORE_FLAGS", "--out", "o", "--more-flags", "--path a/b c").stdout
     assert named.startswith("-more-flags-") and named.removeprefix("-more-flags-").isdigit()

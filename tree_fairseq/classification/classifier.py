@@ -19,7 +19,8 @@ from fairseq.modules import FairseqDropout
 from torch import Tensor, nn
 
 from tree_fairseq.errors import InputError, MissingTreesError
-from tree_fairseq.nn.extended_transformer import set_defaults, transformer_config
+from tree_fairseq.nn.extended_transformer import transformer_config
+from tree_fairseq.nn.published import set_defaults
 from tree_fairseq.support.options import option
 
 
@@ -63,8 +64,9 @@ class TreeReadoutConfig(ClassifierConfig):
 
     document_root: ChoiceEnum(["first", "mean"]) = option(
         "first",
-        "where a document of several sentences is read: at the root of its first sentence, or at the mean of "
-        "the roots of all",
+        "where a document of several sentences is read: at the root of its first sentence, as in the code of the "
+        "Tree-Transformer's authors, or at the mean of the roots of all",
+        published="first",
     )
 
 

@@ -16,7 +16,8 @@ from tree_fairseq.classification.classifier import (
     SequenceClassifier,
 )
 from tree_fairseq.nn.distance_bias import DistanceBiasConfig, DistanceBiasedEncoder, require_linear
-from tree_fairseq.nn.extended_transformer import register_architectures, set_defaults
+from tree_fairseq.nn.extended_transformer import register_architectures
+from tree_fairseq.nn.published import set_defaults
 from tree_fairseq.nn.tensors import has_fast_bfloat16, without_autocast
 from tree_fairseq.support.options import option
 

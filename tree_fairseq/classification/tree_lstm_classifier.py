@@ -19,7 +19,7 @@ from tree_fairseq.classification.classifier import (
     TreeReadoutConfig,
     pool_roots,
 )
-from tree_fairseq.nn.extended_transformer import set_defaults
+from tree_fairseq.nn.published import set_defaults
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.nn.tree_lstm import MAX_POSITIONS, TreeLSTM, level_sizes
 

@@ -20,6 +20,7 @@ from tree_fairseq.classification.document_structure import DocumentStructure, Pl
 from tree_fairseq.errors import InputError
 from tree_fairseq.nn.distance_bias import DistanceBiasConfig, bias_tables, give_rows
 from tree_fairseq.nn.extended_transformer import register_architectures
+from tree_fairseq.nn.published import PublishedConfig
 from tree_fairseq.nn.tensors import join_heads, split_heads
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.support.options import option, refuse_flags
@@ -127,7 +128,7 @@ class DocumentEncoder(TreeTransformerEncoder):
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
 @dataclass
-class TreeClassifierConfig(AccumulationConfig, TreeReadoutConfig, DistanceBiasConfig):
+class TreeClassifierConfig(PublishedConfig, AccumulationConfig, TreeReadoutConfig, DistanceBiasConfig):
     """Flags of the model beside those of a transformer's encoder."""
 
     leaf_attention: ChoiceEnum(["document", "sentence"]) = option(

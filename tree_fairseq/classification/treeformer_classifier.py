@@ -19,8 +19,9 @@ from tree_fairseq.classification.classifier import (
 )
 from tree_fairseq.errors import InputError
 from tree_fairseq.nn.distance_bias import DistanceBiasConfig, DistanceBiasedEncoder, bias_tables, require_linear
-from tree_fairseq.nn.extended_transformer import register_architectures, set_defaults, transformer_config
+from tree_fairseq.nn.extended_transformer import register_architectures, transformer_config
 from tree_fairseq.nn.pretrained import PretrainedEncoder, encoder_folder
+from tree_fairseq.nn.published import PublishedConfig, set_defaults
 from tree_fairseq.nn.stock_weights import add_initial_weights, built_aside
 from tree_fairseq.nn.tensors import padded_on_the_right
 from tree_fairseq.support.options import option
@@ -46,7 +47,7 @@ _INITIAL_SCALE = 0.05
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
 @dataclass
-class TreeformerClassifierConfig(ClassifierConfig, ChartConfig, DistanceBiasConfig):
+class TreeformerClassifierConfig(PublishedConfig, ClassifierConfig, ChartConfig, DistanceBiasConfig):
     """Options beside those of fairseq's encoders."""
 
     encoder_name: Optional[str] = option(
@@ -60,6 +61,7 @@ class TreeformerClassifierConfig(ClassifierConfig, ChartConfig, DistanceBiasConf
         False,
         "as in the paper, no learned factors, one a dimension, by which the chart's phrases are multiplied before they "
         "are added; they start at 0.05, so that the model starts close to the encoder alone",
+        published=True,
     )
 
 
@@ -105,7 +107,7 @@ class TreeformerClassifier(SequenceClassifier):
         encoder, width = _pretrained(args, task) if args.encoder_name else _from_scratch(args, task)
         summary = log_scale = None
         if not args.no_chart:
-            summary = built_aside(lambda: ChartSummary(width, args))
+            summary = built_aside(lambda: ChartSummary(width, args), args)
             if not args.no_chart_scale:
                 log_scale = torch.full((width,), math.log(_INITIAL_SCALE))
         return cls(encoder, ClassReadout(width, task.num_classes, args.classifier_dropout), summary, log_scale)

@@ -51,6 +51,7 @@ class CopyConfig(FairseqDataclass):
         False,
         "let the decoder also copy words, names and their pieces from the source: it points at tokens of the source, "
         "and symbols of the same text get the attention (See et al. 2017)",
+        published=False,
     )
 
 

@@ -64,6 +64,7 @@ class DistanceBiasConfig(FairseqDataclass):
         "a learned bias, one a head and layer, on the encoder's self-attention by the distance between two tokens: "
         "'linear' along the sentence; for a Tree-Transformer also 'tree', the edges of the path between them in the "
         "source's tree, or 'both'",
+        published="none",
     )
 
 

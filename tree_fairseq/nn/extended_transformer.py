@@ -4,7 +4,7 @@ import copy
 import logging
 from argparse import Namespace
 from collections.abc import Mapping
-from dataclasses import Field, fields, make_dataclass
+from dataclasses import make_dataclass
 from typing import Any, Callable, Optional
 
 from fairseq.data import Dictionary
@@ -20,6 +20,7 @@ from tree_fairseq.nn.copying import POINTER, CopyConfig, SharedTexts, SourcePoin
 from tree_fairseq.nn.distance_bias import DistanceBiasConfig, bias_tables
 from tree_fairseq.nn.encoders import ENCODERS, encoder_of
 from tree_fairseq.nn.modalities import SOURCE_INPUTS
+from tree_fairseq.nn.published import PublishedConfig, default_of, options_of, set_defaults
 from tree_fairseq.nn.shared_memory import MemoryDecoder
 from tree_fairseq.nn.stock_weights import add_initial_weights, built_aside
 from tree_fairseq.support.options import flag_of, given_flags, option, refuse_flags
@@ -47,7 +48,7 @@ class ExtendedTransformer(TransformerModelBase):
     @classmethod
     def all_flags(cls) -> type[FairseqDataclass]:
         """Returns all flags beside those of fairseq's transformer."""
-        return make_dataclass(cls.flags.__name__, [], bases=(CopyConfig, cls.flags))
+        return make_dataclass(cls.flags.__name__, [], bases=(PublishedConfig, CopyConfig, cls.flags))
 
     @classmethod
     def add_args(cls, parser):
@@ -152,8 +153,8 @@ class EncoderChoiceTransformer(ExtendedTransformer):
         what = "; ".join(f"{name}: {encoder.help}" for name, encoder in ENCODERS.items())
         choice = option(cls.default_encoder, f"encoder of the source ({what})")
         options = {cls.encoder_option: (cls.encoder_option, ChoiceEnum(list(ENCODERS)), choice)}
-        for config in (CopyConfig, cls.flags, *(encoder.config for encoder in ENCODERS.values())):
-            for own in _options_of(config):
+        for config in (PublishedConfig, CopyConfig, cls.flags, *(encoder.config for encoder in ENCODERS.values())):
+            for own in options_of(config):
                 options.setdefault(own.name, (own.name, own.type, copy.copy(own)))
         return make_dataclass(cls.flags.__name__, options.values(), bases=(FairseqDataclass,))
 
@@ -176,16 +177,12 @@ class EncoderChoiceTransformer(ExtendedTransformer):
 
     def refuse_unread_flags(self) -> None:
         """Raises InputError about a flag that only another encoder reads."""
-        read = {field.name for config in (self.flags, encoder_of(self.cfg).config) for field in _options_of(config)}
-        others = {field.name: field for encoder in ENCODERS.values() for field in _options_of(encoder.config)}
-        differing = (name for name, field in others.items() if str(getattr(self.cfg, name)) != str(field.default))
+        cfg = self.cfg
+        read = {field.name for config in (self.flags, encoder_of(cfg).config) for field in options_of(config)}
+        others = {field.name: field for encoder in ENCODERS.values() for field in options_of(encoder.config)}
+        differing = (name for name, own in others.items() if str(getattr(cfg, name)) != str(default_of(own, cfg)))
         unread = {flag_of(name): True for name in differing if name not in read}
-        refuse_flags(unread, f"{flag_of(self.encoder_option)} {self.cfg.source_encoder}")
-
-
-def _options_of(config: type) -> list[Field]:
-    """Returns the fields of a dataclass without fairseq's ``_name``."""
-    return [own for own in fields(config) if not own.name.startswith("_")]
+        refuse_flags(unread, f"{flag_of(self.encoder_option)} {cfg.source_encoder}")
 
 
 def transformer_config(args: Namespace, flags: type[FairseqDataclass]) -> TransformerConfig:
@@ -220,15 +217,6 @@ def register_architectures(
             defaults(args)
 
         register_model_architecture(model, model + suffix)(architecture)
-
-
-def set_defaults(args: Namespace, config: type, **defaults: Any) -> None:
-    """Sets the options of a dataclass that are not set; ``defaults`` replace its own.
-
-    Checkpoints keep them if defaults change later.
-    """
-    for own in _options_of(config):
-        setattr(args, own.name, getattr(args, own.name, defaults.get(own.name, own.default)))
 
 
 @register_model("source_encoder_transformer")

@@ -24,7 +24,9 @@ class PhraseBiasConfig(FairseqDataclass):
     """Options of the bias; each is a flag of the models that use it."""
 
     no_phrase_bias: bool = option(
-        False, "as in the papers, no learned bias, one a head and layer, on the decoder's attention to nodes or phrases"
+        False,
+        "as in the papers, no learned bias, one a head and layer, on the decoder's attention to nodes or phrases",
+        published=True,
     )
 
 

@@ -357,7 +357,7 @@ class MemoryDecoder(TransformerDecoderBase):
         layer = super().build_decoder_layer(cfg, no_encoder_attn)
         if not no_encoder_attn and self.memory_type is not STATES:
             layer.encoder_attn = built_in_place(
-                layer.encoder_attn, lambda: self.memory_type.attention(cfg, **cross_attention_options(cfg))
+                layer.encoder_attn, lambda: self.memory_type.attention(cfg, **cross_attention_options(cfg)), cfg
             )
         return layer
 

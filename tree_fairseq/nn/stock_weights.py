@@ -8,7 +8,7 @@ fairseq's take over its weights.
 
 import logging
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -18,19 +18,23 @@ logger = logging.getLogger(__name__)
 Part = TypeVar("Part", bound=nn.Module)
 
 
-def built_aside(build: Callable[[], Part]) -> Part:
-    """Builds a part of a model without a trace in the random numbers that are drawn afterwards."""
-    with torch.random.fork_rng(devices=[]):
+def built_aside(build: Callable[[], Part], cfg: Any = None) -> Part:
+    """Builds a part of a model without a trace in the random numbers that are drawn afterwards.
+
+    A model ``--as-published`` in ``cfg`` knows no other model, and draws it like any other part.
+    """
+    with torch.random.fork_rng(devices=[], enabled=not getattr(cfg, "as_published", False)):
         return build()
 
 
-def built_in_place(stock: nn.Module, build: Callable[[], Part]) -> Part:
+def built_in_place(stock: nn.Module, build: Callable[[], Part], cfg: Any = None) -> Part:
     """Builds a part that replaces a module of fairseq's, and copies the weights whose names are equal.
 
-    Its other weights are drawn aside.
+    Its other weights are drawn aside; ``--as-published``, it draws all of its weights.
     """
-    part = built_aside(build)
-    part.load_state_dict(stock.state_dict(), strict=False)
+    part = built_aside(build, cfg)
+    if not getattr(cfg, "as_published", False):
+        part.load_state_dict(stock.state_dict(), strict=False)
     return part
 
 

@@ -25,9 +25,12 @@ Flags = Mapping[str, dict[str, Any]]
 _SWITCHED_OFF = (None, False, -1, "sequence")
 
 
-def option(default: Any, text: str) -> Any:
-    """A field of a dataclass of fairseq's options: its default, and its help."""
-    return field(default=default, metadata={"help": text})
+def option(default: Any, text: str, **published: Any) -> Any:
+    """A field of a dataclass of fairseq's options: its default, and its help.
+
+    ``published=`` is the value of the paper for an option of :mod:`tree_fairseq.nn.published`.
+    """
+    return field(default=default, metadata={"help": text, **published})
 
 
 def flag_of(name: str) -> str:

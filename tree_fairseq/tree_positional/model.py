@@ -68,12 +68,13 @@ class TreePositionalModelConfig(TreePositionalEncoderConfig):
     """Flags of the model in addition to those of fairseq's transformer."""
 
     query_position: bool = option(
-        False, "also give the decoder the position of the next symbol at each step (not in the paper)"
+        False, "also give the decoder the position of the next symbol at each step (not in the paper)", published=False
     )
     factored_symbols: bool = option(
         False,
         "the vector of a symbol is the sum of one for its label and one for its arity, which the output shares "
         "(not in the paper)",
+        published=False,
     )
 
 

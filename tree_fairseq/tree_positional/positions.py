@@ -49,14 +49,17 @@ class TreePositionsConfig(FairseqDataclass):
         False, "ablation: one copy of the path, all levels weighted alike, no decays"
     )
     tree_decay_init: ChoiceEnum(["paper", "uniform"]) = option(
-        "paper",
-        "initial raw values of the P decays: 'paper' draws them from U(-sqrt(3/P), sqrt(3/P)), so that "
-        "half of the decays are negative and all are small; 'uniform' from U(0.7, 0.999), decays of 0.60 to 0.76",
+        "uniform",
+        "initial raw values of the P decays: 'uniform' draws them from U(0.7, 0.999), decays of 0.60 to 0.76; 'paper' "
+        "from U(-sqrt(3/P), sqrt(3/P)) as the authors' code does, so that half of the decays are negative and all are "
+        "small",
+        published="paper",
     )
     sequence_positions: bool = option(
         False,
         "symbols of trees also get the positions of a transformer without trees; projections of tree positions start "
         "at zero, so the model starts as that transformer (not in the paper)",
+        published=False,
     )
 
 

@@ -59,6 +59,7 @@ class AccumulationConfig(FairseqDataclass):
         False,
         "in the encoder leaves attend to the nodes above them, too, with a learned bias a head that starts at -3 "
         "(not in the paper)",
+        published=False,
     )
 
 

@@ -172,14 +172,15 @@ class TreeTransformerEncoder(TransformerEncoderBase):
 
     def __init__(self, cfg, dictionary, embed_tokens, return_fc: bool = False):
         super().__init__(cfg, dictionary, embed_tokens, return_fc)
-        self.embed_labels = built_aside(lambda: Embedding(cfg.num_labels, embed_tokens.embedding_dim, self.padding_idx))
+        width = embed_tokens.embedding_dim
+        self.embed_labels = built_aside(lambda: Embedding(cfg.num_labels, width, self.padding_idx), cfg)
 
     def build_encoder_layer(self, cfg):
         """fairseq's layer with tree attention instead of its self-attention, and fairseq's weights."""
         layer = super().build_encoder_layer(cfg)
         sizes, options = (cfg.encoder.embed_dim, cfg.encoder.attention_heads), attention_options(cfg)
         layer.self_attn = built_in_place(
-            layer.self_attn, lambda: self.attention(*sizes, cfg, self_attention=True, **options)
+            layer.self_attn, lambda: self.attention(*sizes, cfg, self_attention=True, **options), cfg
         )
         return layer
 

@@ -26,6 +26,7 @@ class ChartConfig(FairseqDataclass):
         "mean",
         "how the composition starts and learns: with 'mean' a phrase starts as the mean of its parts, and slow steps "
         "lead away from it, so that attention to phrases is useful from the first update on; 'random' is the paper's",
+        published="random",
     )
 
 

@@ -30,7 +30,7 @@ class TreeformerEncoder(DistanceBiasedEncoder):
 
     def __init__(self, cfg, dictionary, embed_tokens, return_fc: bool = False):
         super().__init__(cfg, dictionary, embed_tokens, return_fc)
-        self.chart = built_aside(lambda: Chart(embed_tokens.embedding_dim, cfg))
+        self.chart = built_aside(lambda: Chart(embed_tokens.embedding_dim, cfg), cfg)
 
     def forward(self, src_tokens: Tensor, *args: Any, **kwargs: Any) -> dict[str, list]:
         """fairseq's forward pass, with more entries in its result.
