@@ -21,8 +21,8 @@ from torch.nn import functional
 from tree_fairseq.data_bin.symbol_dictionary import SymbolTable
 from tree_fairseq.errors import InputError, MissingTreesError
 from tree_fairseq.nn.encoders import EncoderType, register_encoder
-from tree_fairseq.nn.published import set_defaults
 from tree_fairseq.nn.modalities import SEQUENCE, SOURCE_LENGTHS, SYMBOLS, source_side, target_side
+from tree_fairseq.nn.published import set_defaults
 from tree_fairseq.nn.tree_lstm import (
     MAX_POSITIONS,
     BranchLinear,
