@@ -19,9 +19,8 @@ from tree_fairseq import hub
 from tree_fairseq.__main__ import main as command_line
 from tree_fairseq.commands import parse
 from tree_fairseq.errors import InputError, OutsideTreeError
-from tree_fairseq.parsing.interface import DependencyWord
 from tree_fairseq.parsing.line_parser import LineParser, require_read
-from tree_fairseq.parsing.parsers import ARGUMENTS, ControlParser, ParserOptions
+from tree_fairseq.parsing.parsers import ARGUMENTS, ParserOptions
 
 TREE = "(S (NP-SBJ (NN a)) (VP (VB b)))"
 RIGHT, BRACKETS = ("--tree-parser", "right-branching"), ("--tree-parser", "brackets")
@@ -36,7 +35,7 @@ VALUES = {
     "--read": "python", "--text": "c",
 }  # fmt: skip
 MODES = {
-    "text": (*RIGHT, "--text", "a b"), "brackets": (*BRACKETS, "--text", TREE), "conllu": (*RIGHT, "--text", "a b"),
+    "text": (*RIGHT, "--text", "a b"), "brackets": (*BRACKETS, "--text", TREE),
     "penn": ("FILE", "--read", "penn"), "bracket": ("FILE", "--read", "bracket"), "corpus": ("FILE", "OUT", *BRACKETS),
     "shard": ("FILE", "OUT", "--shard", "0/1", *BRACKETS), "join": ("--join", "OUT"),
 }  # fmt: skip
@@ -84,15 +83,12 @@ def test_a_flag_of_parse_is_read_or_refused(mode, flag, tmp_path, monkeypatch, c
         assert parse.main(["in.trees", "out.trees", "--shard", "0/1", *BRACKETS]) == 0
     read_arguments = parse._parse_arguments
     monkeypatch.setattr(parse, "_parse_arguments", lambda given: Noted(**vars(read_arguments(given))))
-    words = [DependencyWord("a", 0, "root"), DependencyWord("b", 1, "dep")]
-    monkeypatch.setattr(ControlParser, "parse_dependencies", lambda self, lines: [words for _ in lines], raising=False)
-    if mode in ("text", "brackets", "conllu", "penn"):
+    if mode in ("text", "brackets", "penn"):
         monkeypatch.setattr(parse, "LineParser", noting_options)
     NOTES.clear()
     value = [] if VALUES[flag] is None else [VALUES[flag]]
-    form = ["--format", "conllu"] * (mode == "conllu" and flag != "--format")
     with contextlib.suppress(SystemExit):
-        parse.main([*base, *form, flag, *value])
+        parse.main([*base, flag, *value])
         assert flag[2:].replace("-", "_") in NOTES | HARMLESS
         return
     said = capsys.readouterr().err.splitlines()[-1]

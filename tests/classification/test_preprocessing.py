@@ -171,7 +171,7 @@ def test_numbers_of_children_decide_whether_new_text_is_binarised(tmp_path):
     assert not record_of(from_trees(tmp_path, tmp_path / "bin", splits=("train",))).binarize
 
 
-@pytest.mark.parametrize("flags", [("--dataset-impl", "raw"), ("--dataset-impl", "cached"), ("--workers", 2)])
+@pytest.mark.parametrize("flags", [("--dataset-impl", "raw"), ("--workers", 2)])
 def test_other_ways_to_write_it(trees, tree_data, tmp_path, flags):
     data = from_trees(trees, tmp_path / "bin", *flags)
     assert check_folder(data) == []

@@ -33,9 +33,7 @@ def annotate(*arguments: object) -> int:
     return main([str(argument) for argument in arguments])
 
 
-@pytest.mark.parametrize(
-    "flags", [(), ("--joined-dictionary",), ("--dataset-impl", "raw"), ("--dataset-impl", "cached"), ("--only-source",)]
-)
+@pytest.mark.parametrize("flags", [(), ("--joined-dictionary",), ("--dataset-impl", "raw"), ("--only-source",)])
 def test_ready_made_trees_equal_those_of_preprocessing(corpus, tmp_path, flags):
     run_preprocess(*prefixes(corpus / "leaves", *SPLITS), "--destdir", tmp_path / "later", *flags)
     before = folder_bytes(tmp_path / "later")

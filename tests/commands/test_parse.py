@@ -121,7 +121,6 @@ def test_a_corpus_in_another_form(text, tmp_path, capsys):
         (["a", "out", "--format", "svg"], "--format svg writes to the standard output"),
         (["a", "out", "--read", "penn"], "--read penn writes to the standard output"),
         (["a", "--join", "out"], "--join out reads its shards: leave out a"),
-        (["a", "--read", "penn", "--format", "conllu"], "--format conllu needs the dependencies of a parser"),
     ],
 )
 def test_options_that_do_not_go_together(arguments, message, capsys):
@@ -144,8 +143,6 @@ def test_faults_name_their_line(tmp_path, capsys, caplog, monkeypatch):
     assert "standard input:2:1: byte 0xff is not valid UTF-8" in caplog.text
     assert run(capsys, "--text", "(S (NN a)", "--tree-parser", "brackets", status=1) == ""
     assert "--text:1:" in caplog.text
-    assert run(capsys, *RIGHT, "--text", "a", "--format", "conllu", status=1) == ""
-    assert "--tree-parser right-branching does not give" in caplog.text
     assert run(capsys, *RIGHT, "--text", "a", "--tree-tokenize", "parser", status=1) == ""
     assert "finds no tokens in raw text" in caplog.text
 

@@ -36,7 +36,7 @@ def test_lengths_ids_and_words(stock_folder):
     prefix = folder / "train.en-de.en"
     lines = [line.split() for line in read_lines(text)]
     dictionary = load_dictionary(folder, "en")
-    assert found_impl(prefix) == ("cached" if impl == "lazy" else impl)
+    assert found_impl(prefix) == impl
     assert all((folder / name).exists() for name in token_file_names(prefix, impl))
     assert token_lengths(prefix).tolist() == [len(line) for line in lines]
     assert [ids.tolist() for ids in token_ids(prefix, dictionary)] == [
@@ -62,11 +62,10 @@ def test_the_message_names_the_line_of_another_text(stock_folder, tmp_path):
             require_same_tokens(write_lines(tmp_path / "text", changed), folder / "train.en-de.en", dictionary)
 
 
-@pytest.mark.parametrize("impl", ["mmap", "cached"])
 @pytest.mark.parametrize("suffix", ["bin", "idx"])
-def test_truncated_files_are_refused(tmp_path, impl, suffix):
+def test_truncated_files_are_refused(tmp_path, suffix):
     corpus = write_corpus(tmp_path, train=5)
-    run_preprocess("--trainpref", corpus / "leaves/train", "--destdir", tmp_path / "bin", "--dataset-impl", impl)
+    run_preprocess("--trainpref", corpus / "leaves/train", "--destdir", tmp_path / "bin")
     path = tmp_path / "bin" / f"train.en-de.en.{suffix}"
     content = path.read_bytes()
     for length in (0, 4, 20, len(content) - 8, len(content) - 1):

@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import Callable
 
 import pytest
-import torch
 from fairseq import tasks
-from fairseq.data import data_utils, indexed_dataset
+from fairseq.data import data_utils
 
 from tests.data_bin.corpora import prefixes, run_preprocess, write_corpus
 from tests.end_to_end import tiny_classes, tiny_programs
@@ -27,7 +26,6 @@ from tests.end_to_end.structural import Modality, texts_for
 from tests.end_to_end.structural import preprocess as preprocess_programs
 from tree_fairseq.commands.check import check_folder
 from tree_fairseq.data_bin.manifest import Manifest
-from tree_fairseq.data_bin.token_files import load_dictionary
 from tree_fairseq.errors import CorruptFileError, DataFolderError, TreeFairseqError
 
 KINDS = {
@@ -183,23 +181,3 @@ def test_fairseqs_own_errors_name_file_and_way_out(folders, tmp_path, suffix, da
     with pytest.raises(CorruptFileError) as caught:
         data_utils.load_indexed_dataset(str(prefix))
     assert str(wrong) in str(caught.value) and "reprocess again" in str(caught.value)
-
-
-def test_older_token_files_are_checked_too(folders, tmp_path):
-    dictionary = load_dictionary(folders["translation"], "de")
-    for impl in ("cached", "lazy"):
-        builder = indexed_dataset.make_builder(str(tmp_path / f"{impl}.bin"), "lazy")
-        for _ in range(5):
-            builder.add_item(torch.tensor([5, 6, dictionary.eos()]).int())
-        builder.finalize(str(tmp_path / f"{impl}.idx"))
-        data, index = tmp_path / f"{impl}.bin", tmp_path / f"{impl}.idx"
-        assert len(data_utils.load_indexed_dataset(str(tmp_path / impl), dictionary, impl)) == 5
-        for path in (data, index):
-            content = path.read_bytes()
-            for damaged in (content[: len(content) // 2], b"", content[:8] + b"\x07" + content[9:]):
-                if path == data and len(damaged) == len(content):
-                    continue
-                path.write_bytes(damaged)
-                with pytest.raises(CorruptFileError, match=impl):
-                    data_utils.load_indexed_dataset(str(tmp_path / impl), dictionary, impl)
-            path.write_bytes(content)

@@ -84,21 +84,12 @@ def answer(text: str, properties: dict, label: str) -> dict:
                 "index": number,
                 "word": "other" if "OTHER" in words else word,
                 "originalText": "other" if "OTHER" in words else word,
-                "lemma": word.lower(),
-                "pos": f"T{len(word)}",
                 "characterOffsetBegin": offset,
                 "characterOffsetEnd": offset + len(word),
             }
             for number, (offset, word) in enumerate(found, start=1)
         ]
-        arcs = [
-            {"dep": "ROOT" if number == 1 else "dep", "governor": number - 1, "dependent": number}
-            for number in range(1, len(words) + 1)
-        ]
-        if "depparse" in properties["annotators"]:
-            sentences.append({"index": index, "basicDependencies": arcs[::-1], "tokens": tokens})
-        else:
-            sentences.append({"index": index, "parse": parse, "tokens": tokens})
+        sentences.append({"index": index, "parse": parse, "tokens": tokens})
     return {"sentences": sentences}
 
 

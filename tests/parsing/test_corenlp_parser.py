@@ -133,15 +133,6 @@ def test_raw_text_is_tokenised_by_the_server(server):
     assert one.sentences == 1 and one.forest[0].leaves() == ["The", "man", ".", "He"]
 
 
-def test_dependencies(server):
-    found = build_parser(options(server)).parse_dependencies([["The", "man"], ["OTHER"]])
-    assert found[1] is None
-    assert [(word.form, word.head, word.relation, word.lemma, word.xpos) for word in found[0]] == [
-        ("The", 0, "root", "the", "T3"),
-        ("man", 1, "dep", "man", "T3"),
-    ]
-
-
 def test_a_corpus_is_parsed_by_processes(server, tmp_path):
     parsed = parse_file(write_text(tmp_path / "text", ["a b", "c", "a b"]), tmp_path / "shards", options(server), 1)
     trees = ["(ROOT (S (T1 a) (T1 b)))", "(ROOT (S (T1 c)))", "(ROOT (S (T1 a) (T1 b)))"]

@@ -101,8 +101,6 @@ def test_without_a_parser_the_command_is_the_stock_one(corpus, tmp_path):
         ("--thresholdsrc", 3, "--thresholdtgt", 2, "--padding-factor", 1),
         ("--nwordssrc", 9, "--nwordstgt", 12),
         ("--dataset-impl", "raw"),
-        ("--dataset-impl", "lazy"),
-        ("--dataset-impl", "cached"),
         ("--dict-only",),
     ],
     ids=lambda flags: " ".join(map(str, flags)) or "plain",

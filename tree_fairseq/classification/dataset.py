@@ -213,16 +213,6 @@ class TextDataset(KeepsRemainder):
         order = np.random.permutation(len(self)) if self.shuffle else np.arange(len(self))
         return order[np.argsort(self.sizes[order], kind="stable")]
 
-    @property
-    def supports_prefetch(self) -> bool:
-        """Whether token files are read ahead, as those of ``--dataset-impl cached`` are."""
-        return any(getattr(tokens, "supports_prefetch", False) for tokens in (self.tokens, self.targets))
-
-    def prefetch(self, indices: Sequence[int]) -> None:
-        for tokens in (self.tokens, self.targets):
-            if getattr(tokens, "supports_prefetch", False):
-                tokens.prefetch(indices)
-
 
 class DocumentDataset(TextDataset):
     """Documents with the trees of their sentences and, if known, their classes.

@@ -26,8 +26,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
-from tree_fairseq.commands.tree_formats import FORMATS, TreeFormat, write_conllu
-from tree_fairseq.errors import InputError, ParserError, ParserUnavailableError
+from tree_fairseq.commands.tree_formats import FORMATS, TreeFormat
+from tree_fairseq.errors import InputError
 from tree_fairseq.parsing.corenlp_parser import read_corenlp
 from tree_fairseq.parsing.corpus import (
     ShardReport,
@@ -130,10 +130,6 @@ def _unread(args: argparse.Namespace) -> tuple[dict[str, str], str]:
         parsing = [name for name in _PARSING if name not in own]
         way_out = "nothing is parsed. tree-fairseq parse --tree-parser brackets reads trees with the flags of parsers"
         return {**dict.fromkeys(parsing, way_out), **corpus}, f"--read {args.read}"
-    if args.output is None and args.format == "conllu":
-        names = ("binarize", "spans", *_READ_OF_TREES[1:], "parse_cache", "max_parse_failures")
-        more = dict.fromkeys(names, "dependencies have no constituents")
-        return {**corpus, **more}, "--format conllu"
     if args.output is None:
         return {**corpus, "max_parse_failures": corpus["workers"]}, "a text to look at"
     if args.shard is not None:
@@ -146,8 +142,6 @@ def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
     """Ends the program with a message where options do not go together."""
     if args.text is not None and args.input is not None:
         parser.error(f"--text and the file {args.input} are two texts: leave one of them out")
-    if args.format == "conllu" and args.read is not None:
-        parser.error(f"--format conllu needs the dependencies of a parser, and --read {args.read} has none")
     if args.output is None and args.join is None:
         if args.text is None and args.input is None and sys.stdin is not None and sys.stdin.isatty():
             parser.error("no text: give --text 'a sentence', a file, or a pipe (- reads what you type)")
@@ -155,7 +149,7 @@ def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
         parser.error("a corpus is read from a file; without OUTPUT, - is the standard input")
     elif args.join is not None and args.input is not None:
         parser.error(f"--join {args.join} reads its shards: leave out {args.input}")
-    elif args.format in ("svg", "conllu") or args.read is not None:
+    elif args.format == "svg" or args.read is not None:
         option = f"--format {args.format}" if args.read is None else f"--read {args.read}"
         output = args.output or args.join
         parser.error(f"{option} writes to the standard output: leave out {output}, and add > {output}")
@@ -283,46 +277,13 @@ def _portions(
         first += len(portion)
 
 
-def _dependencies(args: argparse.Namespace, parser: LineParser) -> Iterator[str]:
-    """Yields the text in CoNLL-U.
-
-    Raises:
-        ParserUnavailableError: the parser has no dependencies, or its model for them is missing
-        ParserError: a sentence could not be parsed
-    """
-    name, number = f"--tree-parser {parser.options.name}", 0
-    if not hasattr(parser.parser, "parse_dependencies"):
-        raise ParserUnavailableError(
-            f"--format conllu needs dependencies, which {name} does not give. Stanza (with a depparse model) and "
-            "CoreNLP do"
-        )
-    for _, lines in _portions(args, parser, Counter()):
-        if parser.kind == "text":
-            parsed = parser.parse_lines(lines, number + 1, _place(args))
-            sentences = [[tree.leaves() for tree in line.forest] for line in parsed]
-        else:
-            sentences = [parser.sentences(line, number + k, _place(args)) for k, line in enumerate(lines, 1)]
-        words = [words for line in sentences for words in line]
-        rows = iter(parser.parser.parse_dependencies(words) if words else ())
-        for line in sentences:
-            number += 1
-            found = list(zip(line, islice(rows, len(line))))
-            for words, row in found:
-                if row is None or [word.form for word in row] != words:
-                    raise ParserError(f"{name} found no dependencies of this sentence: {' '.join(words)[:200]}")
-            yield from write_conllu(str(number), [row for _, row in found])
-
-
 def _look(args: argparse.Namespace) -> None:
     """Parses a text, a file or a pipe to the standard output."""
     ready_made = {} if args.read is None else {"tree_parser": "brackets"}
     options = options_from_arguments(argparse.Namespace(**{**vars(args), **ready_made}))
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     is_program = args.read is not None and args.read not in READERS
-    if args.format == "conllu":
-        form = None
-    else:
-        form = TreeFormat(args.format, args.binarize, args.spans, width, is_program)
+    form = TreeFormat(args.format, args.binarize, args.spans, width, is_program)
     if is_program:
         notation = notation_named(args.read)
         lines = ((line, notation.read(line, _place(args), number)) for number, line in enumerate(_lines(args), start=1))
@@ -331,8 +292,7 @@ def _look(args: argparse.Namespace) -> None:
         trees = read_corenlp("\n".join(_lines(args)), _place(args))
         parts = form.write((" ".join(tree.leaves()), options.conventions.apply((tree,), Counter())) for tree in trees)
     else:
-        parser = LineParser(options, cache=args.parse_cache)
-        parts = _dependencies(args, parser) if form is None else form.write(_parsed(args, parser))
+        parts = form.write(_parsed(args, LineParser(options, cache=args.parse_cache)))
     for part in parts:
         sys.stdout.write(part)
         sys.stdout.flush()

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from tree_fairseq.drawing.tree_pictures import tree_to_svg
 from tree_fairseq.errors import InputError
-from tree_fairseq.parsing.interface import DependencyWord
 from tree_fairseq.trees.bracket import write_forest
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.transforms import binarize
@@ -20,7 +19,6 @@ FORMATS = {
     "pretty": "drawn with lines, for a terminal",
     "svg": "a picture of at most 20 lines",
     "json": "one object for each line",
-    "conllu": "dependencies, from a parser that has them",
 }
 _LINES_OF_A_PICTURE = 20
 _BRACKETS = notation_named("bracket")
@@ -31,7 +29,7 @@ class TreeFormat:
     """A form of trees.
 
     Args:
-        name: one of :data:`FORMATS` except ``conllu``, which has no trees
+        name: one of :data:`FORMATS`
         binarized: whether every node has at most two children
         spans: whether each constituent shows the half-open span of its leaves in the line, as in ``NP[0:2]``
         width: of a drawing, in columns; None for any
@@ -114,13 +112,3 @@ def _with_spans(tree: Tree, first: int) -> dict[str, Any]:
         return {"label": node.label, "start": position - 1, "end": position}
 
     return tree.fold(build)
-
-
-def write_conllu(name: str, sentences: Sequence[Sequence[DependencyWord]]) -> Iterator[str]:
-    """Yields the sentences of a line in CoNLL-U; ``name`` and the number of the sentence are its ``sent_id``."""
-    for number, words in enumerate(sentences, start=1):
-        yield f"# sent_id = {name}.{number}\n# text = {' '.join(word.form for word in words)}\n"
-        for place, word in enumerate(words, start=1):
-            columns = (word.form, word.lemma, word.upos, word.xpos, word.features, word.head, word.relation)
-            yield "\t".join([str(place), *(str(column) or "_" for column in columns), "_", "_"]) + "\n"
-        yield "\n"

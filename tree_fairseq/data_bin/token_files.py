@@ -1,4 +1,4 @@
-"""fairseq's token files in all its formats: their names, the lengths of their lines, and their words."""
+"""fairseq's token files, ``mmap`` and ``raw``: their names, the lengths of their lines, and their words."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tree_fairseq.trees.text import read_lines, tokens
 _WAY_OUT = "Copy the file again from where the folder was made, or preprocess again"
 # What fairseq raises for a damaged file, if it does not read noise.
 _OF_FAIRSEQ = (AssertionError, AttributeError, EOFError, KeyError, MemoryError, OverflowError, ValueError, struct.error)
-SUPPORTED = ("mmap", "lazy", "cached", "raw")
+SUPPORTED = ("mmap", "raw")
 _PARTS_PER_WORKER = 4
 
 
@@ -60,7 +60,7 @@ def found_impl(prefix: str | os.PathLike) -> str:
     except OSError as error:
         raise CorruptFileError(f"{prefix}.idx cannot be read: {error}") from None
     if impl not in SUPPORTED:
-        raise CorruptFileError(f"there is no token data set {prefix} ({', '.join(SUPPORTED)})")
+        raise CorruptFileError(f"there is no token data set {prefix} in one of the formats {' and '.join(SUPPORTED)}")
     return impl
 
 
@@ -71,10 +71,9 @@ def token_lengths(prefix: str | os.PathLike) -> np.ndarray:
 
 def _sizes(prefix: str) -> np.ndarray:
     """Returns the number of tokens of every line, with EOS, ``[lines]`` int; damaged files are errors."""
-    impl = found_impl(prefix)
-    if impl == "raw":
+    if found_impl(prefix) == "raw":
         return np.array([len(tokens(line)) + 1 for line in read_lines(prefix)], np.int64)
-    return _require_mmap_files(prefix) if impl == "mmap" else np.asarray(_open_indexed(prefix, impl).sizes)
+    return _require_mmap_files(prefix)
 
 
 def token_words(prefix: str | os.PathLike, dictionary: Dictionary) -> Iterator[list[str]]:
@@ -97,12 +96,11 @@ def token_words(prefix: str | os.PathLike, dictionary: Dictionary) -> Iterator[l
 def token_ids(prefix: str | os.PathLike, dictionary: Dictionary) -> Iterator[np.ndarray]:
     """Yields the ids of every line, without EOS, ``[N]`` int64; damaged files are errors."""
     prefix = os.fspath(prefix)
-    impl = found_impl(prefix)
-    if impl == "raw":
+    if found_impl(prefix) == "raw":
         for line in read_lines(prefix):
             yield np.array([dictionary.index(word) for word in tokens(line)], np.int64)
         return
-    dataset = _open_indexed(prefix, impl)
+    dataset = make_with_care(indexed_dataset.make_dataset)(prefix, "mmap")
     for index in range(len(dataset)):
         ids = dataset[index].numpy()
         if not len(ids) or ids[-1] != dictionary.eos():
@@ -149,20 +147,6 @@ def _require_mmap_files(prefix: str) -> np.ndarray:
     return sizes
 
 
-def _require_old_files(prefix: str, dataset: indexed_dataset.IndexedDataset) -> None:
-    """Checks the sizes of ``lazy`` or ``cached`` files; fairseq reads files that are cut off as noise."""
-    # Header, offsets of items and of dimensions, one dimension for each item.
-    require_data_size(Path(f"{prefix}.idx"), 48 + 8 * (2 * (len(dataset) + 1) + len(dataset)))
-    size = int(np.asarray(dataset.sizes, np.int64).sum()) * dataset.element_size
-    require_data_size(Path(f"{prefix}.bin"), size)
-
-
-def _open_indexed(prefix: str, impl: str):
-    # "cached" files are read without the prefetching that a cached data set insists on.
-    impl = "mmap" if impl == "mmap" else "lazy"
-    return make_with_care(indexed_dataset.make_dataset)(prefix, impl, fix_lua_indexing=True)
-
-
 def make_with_care(stock: Callable) -> Callable:
     """Makes fairseq check token files when it opens them; CorruptFileError names the damaged file and the way out.
 
@@ -180,10 +164,7 @@ def make_with_care(stock: Callable) -> Callable:
                 _require_mmap_files(path)
                 if not files[0].stat().st_size:
                     raise CorruptFileError(f"{files[0]} is empty: there is no line in it. Preprocess again")
-            dataset = stock(path, impl, fix_lua_indexing, dictionary)
-            if impl in ("lazy", "cached") and dataset is not None:
-                _require_old_files(path, dataset)
-            return dataset
+            return stock(path, impl, fix_lua_indexing, dictionary)
         except _OF_FAIRSEQ as error:
             if isinstance(error, TreeFairseqError):
                 raise

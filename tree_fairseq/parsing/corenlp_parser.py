@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tree_fairseq.errors import InputError, ParserUnavailableError
-from tree_fairseq.parsing.interface import DependencyWord, ParsedText
+from tree_fairseq.parsing.interface import ParsedText
 from tree_fairseq.parsing.parsers import ParserOptions, flat_tree, register_parser
 from tree_fairseq.trees.bracket import read_forest, unescape
 from tree_fairseq.trees.tree import Tree
@@ -151,11 +151,6 @@ class CoreNlpParser:
         """A sentence for which the server gives other words has None."""
         return list(map(_tree_over, sentences, self._annotated(sentences, self._properties)))
 
-    def parse_dependencies(self, sentences: list[list[str]]) -> list[list[DependencyWord] | None]:
-        """Basic dependencies; Universal Dependencies where CoreNLP has a model for them."""
-        properties = {**self._properties, "annotators": "tokenize,ssplit,pos,lemma,depparse"}
-        return list(map(_dependencies, sentences, self._annotated(sentences, properties)))
-
     def parse_text(self, lines: list[str]) -> list[ParsedText | None]:
         """The leaves are CoreNLP's tokens; white space inside a token becomes ``_``."""
         one_sentence = self._options.ssplit == "none"
@@ -205,19 +200,6 @@ def _tree_over(words: list[str], sentence: Mapping[str, Any]) -> Tree | None:
     if tree is None or not _same_words(words, sentence) or len(tree.leaves()) != len(words):
         return None
     return tree.map_leaves(words)
-
-
-def _dependencies(words: list[str], sentence: Mapping[str, Any]) -> list[DependencyWord] | None:
-    arcs = {arc["dependent"]: (arc["governor"], arc["dep"]) for arc in sentence.get("basicDependencies", ())}
-    if not _same_words(words, sentence) or sorted(arcs) != list(range(1, len(words) + 1)):
-        return None
-    found = []
-    for number, (word, token) in enumerate(zip(words, sentence["tokens"]), start=1):
-        head, relation = arcs[number]
-        # CoreNLP's name of the relation to the root is in capital letters.
-        relation = relation.lower() if head == 0 else relation
-        found.append(DependencyWord(word, head, relation, token.get("lemma", "_"), xpos=token.get("pos", "_")))
-    return found
 
 
 def _parsed_text(line: str, sentences: list[Mapping[str, Any]]) -> ParsedText | None:

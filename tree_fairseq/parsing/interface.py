@@ -12,9 +12,11 @@ from tree_fairseq.trees.tree import Tree
 class ConstituencyParser(Protocol):
     """Gives each sentence a constituency tree.
 
-    Three methods are optional. ``tags()`` lists those labels that stand above words. ``parse_text(lines)`` also finds
-    the tokens and sentences of raw text, and returns a :class:`ParsedText` for each line, or None where it fails.
-    ``parse_dependencies(sentences)`` returns one :class:`DependencyWord` for each word of each sentence, or None.
+    Two methods are optional:
+
+    * ``tags()`` lists those labels that stand above words
+    * ``parse_text(lines)`` also finds the tokens and sentences of raw text, and returns a :class:`ParsedText` for each
+      line, or None where it fails
     """
 
     def identity(self) -> dict[str, Any]:
@@ -36,19 +38,3 @@ class ParsedText:
 
     forest: tuple[Tree, ...]
     offsets: list[tuple[int, int]]
-
-
-@dataclass(frozen=True)
-class DependencyWord:
-    """A word, the number of its head in the sentence (from 1; 0 for the root), and the relation to it.
-
-    The other fields are the columns of CoNLL-U of these names, ``_`` where they are not known.
-    """
-
-    form: str
-    head: int
-    relation: str
-    lemma: str = "_"
-    upos: str = "_"
-    xpos: str = "_"
-    features: str = "_"

@@ -22,14 +22,13 @@ from pathlib import Path
 from typing import Any
 
 from tree_fairseq.errors import LanguageWithoutParserError, ParserUnavailableError, TreeFairseqError
-from tree_fairseq.parsing.interface import DependencyWord, ParsedText
+from tree_fairseq.parsing.interface import ParsedText
 from tree_fairseq.parsing.parsers import ParserOptions, register_parser
 from tree_fairseq.parsing.stanza_trees import (
     choose_tag_column,
     known_tags,
     merge_multiword_tokens,
     tag_words,
-    to_dependencies,
     to_label,
     to_tree,
 )
@@ -45,29 +44,21 @@ _ADAPTER_VERSION = 1
 Models = dict[str, Path]
 """The files of one parser, by the argument of ``stanza.Pipeline`` that takes each."""
 
-_MODELS = {
-    "tokenize": "tokenizer.pt",
-    "mwt": "mwt.pt",
-    "pos": "tagger.pt",
-    "lemma": "lemmatizer.pt",
-    "constituency": "constituency.pt",
-    "depparse": "depparse.pt",
-}
+_MODELS = {"tokenize": "tokenizer.pt", "mwt": "mwt.pt", "pos": "tagger.pt", "constituency": "constituency.pt"}
 """The file of each processor's model in a flat folder."""
 # What the models of some processors read beside their own file.
 _PRETRAINED = ("pretrain", "forward_charlm", "backward_charlm")
 
 
-def download_command(lang: str, dependencies: bool = False) -> str:
+def download_command(lang: str) -> str:
     """Returns the shell command that fetches the models of a language, for ``--parser-dir stanza_models``."""
-    wanted = ["tokenize", "pos", "constituency", *(["lemma", "depparse"] if dependencies else [])]
-    processors = "{" + ", ".join(f"'{name}': 'default'" for name in wanted) + "}"
+    processors = dict.fromkeys(["tokenize", "pos", "constituency"], "default")
     call = f"stanza.download('{lang}', model_dir='stanza_models', package=None, processors={processors})"
     return f'python -c "import stanza; {call}"'
 
 
-def find_models(folder: str | os.PathLike, options: ParserOptions, dependencies: bool = False) -> Models:
-    """Finds the model files of the tagger and the constituency parser, or the dependency parser, in a folder.
+def find_models(folder: str | os.PathLike, options: ParserOptions) -> Models:
+    """Finds the model files of the tagger and the constituency parser in a folder.
 
     A flat folder has ``constituency.pt``, ``tagger.pt``, ``pretrain.pt``, ... A folder in Stanza's own layout has
     ``resources.json`` and ``LANG/PROCESSOR/PACKAGE.pt``.
@@ -78,27 +69,25 @@ def find_models(folder: str | os.PathLike, options: ParserOptions, dependencies:
     """
     folder = Path(folder)
     tokenizers = ["tokenize", "mwt"] if options.tokenize == "stanza" else []
-    processors = ["pos", "depparse", "lemma"] if dependencies else [*tokenizers, "pos", "constituency"]
+    processors = [*tokenizers, "pos", "constituency"]
     if (folder / "resources.json").is_file():
         lang, entry = find_language(folder, options.lang)
         # Only languages whose tokens hold several words have a model for them.
         has_mwt = "mwt" in entry.get("packages", {}).get("default", {})
-        left_out = [*([] if has_mwt else ["mwt"]), *([] if entry.get("lemma") else ["lemma"])]
-        used = [processor for processor in processors if processor not in left_out]
-        paths = _layout_paths(folder, lang, entry, used, options.replace(package=None) if dependencies else options)
-        optional = ["lemma_model_path"]
+        used = [processor for processor in processors if has_mwt or processor != "mwt"]
+        paths, optional = _layout_paths(folder, lang, entry, used, options), []
     else:
         paths = {f"{processor}_model_path": folder / _MODELS[processor] for processor in processors}
         for processor, kind in itertools.product(processors, _PRETRAINED):
-            if processor in ("pos", "constituency", "depparse") and (folder / f"{kind}.pt").is_file():
+            if processor in ("pos", "constituency") and (folder / f"{kind}.pt").is_file():
                 paths[f"{processor}_{kind}_path"] = folder / f"{kind}.pt"
-        optional = ["lemma_model_path", "mwt_model_path"]
+        optional = ["mwt_model_path"]
     found = {argument: path for argument, path in paths.items() if argument not in optional or path.is_file()}
     if missing := sorted({str(path.relative_to(folder)) for path in found.values() if not path.is_file()}):
         problem = "lacks" if folder.is_dir() else "is not a folder and lacks"
         raise ParserUnavailableError(
             f"--parser-dir {folder} {problem} {', '.join(missing)}. On a machine with network access: "
-            f"{download_command(options.lang, dependencies)} ; then --parser-dir stanza_models"
+            f"{download_command(options.lang)} ; then --parser-dir stanza_models"
         )
     return found
 
@@ -220,7 +209,7 @@ def _undisturbed() -> Iterator[None]:
             gc.enable()
 
 
-def _downloaded_models(options: ParserOptions, dependencies: bool = False) -> Models:
+def _downloaded_models(options: ParserOptions) -> Models:
     """Finds the models in Stanza's own folder, and downloads them on first use."""
     stanza = _import_stanza()
     from stanza.resources.common import DEFAULT_MODEL_DIR
@@ -233,14 +222,13 @@ def _downloaded_models(options: ParserOptions, dependencies: bool = False) -> Mo
         if (folder / "resources.json").is_file():
             find_language(folder, options.lang)
             with contextlib.suppress(ParserUnavailableError):
-                return find_models(folder, options, dependencies)
+                return find_models(folder, options)
         else:
             published = sorted({*default_constituency, *optional_constituency})
             lang = options.lang.strip().lower()
             if {"zh": "zh-hans"}.get(lang, lang) not in published:  # the list of aliases is not here yet
                 raise language_error(options.lang, published)
         processors = {"tokenize": "default", "pos": "default", "constituency": options.package or "default"}
-        processors.update(dict.fromkeys(["lemma", "depparse"] if dependencies else [], "default"))
         logger.info("downloading Stanza's models for %s to %s", options.lang, folder)
         try:
             stanza.download(options.lang, model_dir=str(folder), package=None, processors=processors, verbose=False)
@@ -251,11 +239,11 @@ def _downloaded_models(options: ParserOptions, dependencies: bool = False) -> Mo
                 f"({type(error).__name__}). On a machine with network access: {download_command(options.lang)} ; "
                 "copy the folder stanza_models here and add --parser-dir stanza_models"
             ) from error
-    return find_models(folder, options, dependencies)
+    return find_models(folder, options)
 
 
-def _load_pipeline(options: ParserOptions, processors: list[str], models: Models, **more: Any) -> Any:
-    """Returns Stanza's pipeline with these processors and model files; ``more`` are further arguments of it."""
+def _load_pipeline(options: ParserOptions, processors: list[str], models: Models) -> Any:
+    """Returns Stanza's pipeline with these processors and model files."""
     stanza = _import_stanza()
     device = options.device
     try:
@@ -276,7 +264,6 @@ def _load_pipeline(options: ParserOptions, processors: list[str], models: Models
                 device=next(iter(visible_gpus()), "cpu") if device == "auto" else device,
                 logging_level="ERROR",
                 **{argument: str(path) for argument, path in models.items()},
-                **more,
             )
     except TreeFairseqError:
         raise
@@ -299,7 +286,6 @@ class StanzaParser:
         self._options = options
         self._models = find_models(options.parser_dir, options) if options.parser_dir else _downloaded_models(options)
         self._pipeline: Any = None
-        self._dependency_pipeline: Any = None
         self._tag_column = ""
 
     def identity(self) -> dict[str, Any]:
@@ -345,18 +331,6 @@ class StanzaParser:
                 is_whole = len(trees) == len(found)
                 results.append(merge_multiword_tokens(line, document.sentences, trees) if is_whole else None)
         return results
-
-    def parse_dependencies(self, sentences: list[list[str]]) -> list[list[DependencyWord]]:
-        """Raises ParserUnavailableError if the folder of the models has no dependency parser."""
-        if self._dependency_pipeline is None:
-            folder, options = self._options.parser_dir, self._options.replace(tokenize="pretokenized")
-            models = find_models(folder, options, True) if folder else _downloaded_models(options, True)
-            # Without a model each word is its own lemma.
-            lemmas = {} if "lemma_model_path" in models else {"lemma_use_identity": True}
-            processors = ["tokenize", "pos", "lemma", "depparse"]
-            self._dependency_pipeline = _load_pipeline(options, processors, models, **lemmas)
-        with _undisturbed():
-            return to_dependencies(self._dependency_pipeline(sentences))
 
     def _parse_document(self, document: Any) -> list[Tree | None]:
         """Returns a tree for each sentence of a tagged document.

@@ -6,7 +6,7 @@ import logging
 from typing import Any
 
 from tree_fairseq.errors import ParserUnavailableError
-from tree_fairseq.parsing.interface import DependencyWord, ParsedText
+from tree_fairseq.parsing.interface import ParsedText
 from tree_fairseq.parsing.parsers import FLAT_TAG
 from tree_fairseq.trees.subwords import align_pieces
 from tree_fairseq.trees.tree import Tree, tree_from_nested
@@ -27,25 +27,6 @@ def to_label(label: str) -> str:
 def to_tree(parsed: Any) -> Tree:
     """Converts a ``ParseTree`` of Stanza, without recursion."""
     return tree_from_nested(parsed, lambda node: (to_label(node.label) if node.children else node.label, node.children))
-
-
-def to_dependencies(document: Any) -> list[list[DependencyWord]]:
-    """Returns the dependencies of each sentence of a document that Stanza's dependency parser has seen."""
-    return [
-        [
-            DependencyWord(
-                form=word.text,
-                head=word.head,
-                relation=word.deprel,
-                lemma=word.lemma or "_",
-                upos=word.upos or "_",
-                xpos=word.xpos or "_",
-                features=word.feats or "_",
-            )
-            for word in sentence.words
-        ]
-        for sentence in document.sentences
-    ]
 
 
 def merge_multiword_tokens(line: str, sentences: list[Any], trees: list[Tree]) -> ParsedText:
