@@ -24,7 +24,6 @@ from preprocess.command import prepare_data_set
 from preprocess.corpora import CorpusError, clean_line, raw_lines, write_lines
 from preprocess.labelled_lines import Labelled, Splits, hold_out, report, shorten
 from preprocess.moses import Tokenizer, TokenizerOptions
-from preprocess.word_pieces import all_pieces
 from tree_fairseq.classification.folder import is_number
 from tree_fairseq.nn.pretrained import PretrainedPieces, PretrainedPiecesConfig
 
@@ -234,7 +233,7 @@ def prepare(args: argparse.Namespace) -> dict[str, int]:
     files = {split: [f"{line.text}\t{line.name}" for line in lines] for split, lines in splits.items()}
     counts = {split: write_lines(args.output / f"{split}.tsv", rows) for split, rows in files.items()}
     if pieces is not None:
-        all_pieces(pieces).save(str(args.output / "dict.text.txt"))
+        pieces.dictionary().save(str(args.output / "dict.text.txt"))
     return counts
 
 

@@ -7,10 +7,11 @@
 #   --out DIR      everything that is written, result.json among it
 #   --arch A       treeformer_gigaword where not given; the baseline is transformer_iwslt_de_en
 #   --seed N       of training, 1 where not given
+#   --metrics M    rouge where not given; 'rouge pltrdy' also scores as the paper does, by the library rouge
 #   --workers N    processes for preparing, all cores where not given
 #   --toy          tiny sizes and made-up data, to see that everything runs
 #   --dry-run      print the commands, run none
-: "${ARCH:=treeformer_gigaword}" "${SEED:=1}"
+: "${ARCH:=treeformer_gigaword}" "${SEED:=1}" "${METRICS:=rouge}"
 . "$(dirname "$0")/../lib/recipe.sh"; recipe "$@"
 fill_data gigaword
 WORDS=$OUT/words BPE=$OUT/bpe DATA_BIN=$OUT/data-bin RUN=$OUT/runs/$ARCH-seed$SEED$FLAGS_NAME
@@ -48,6 +49,6 @@ step "$RUN/checkpoints/checkpoint_last.pt" fairseq-train "$DATA_BIN" --user-dir 
 step "$RUN/generate-test.txt" fairseq-generate "$DATA_BIN" --user-dir "$ROOT/tree_fairseq" --task translation \
     -s article -t title --path "$RUN/checkpoints/checkpoint_best.pt" --gen-subset test --beam 5 --lenpen 0.7 \
     --max-len-b 32 --max-tokens 8192 --required-batch-size-multiple 1 --remove-bpe --results-path "$RUN"
-step "$RUN/score.json" tree-fairseq score rouge --run "$RUN" --references "$WORDS" --target-lang title \
+step "$RUN/score.json" tree-fairseq score rouge --run "$RUN" --references "$WORDS" --target-lang title --metrics $METRICS \
     --primary rouge1 --checkpoint "$RUN/checkpoints/checkpoint_best.pt" \
     --describe recipe=gigaword arch="$ARCH" seed="$SEED" --result "$OUT/result.json"

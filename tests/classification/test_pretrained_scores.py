@@ -12,7 +12,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from preprocess.word_pieces import all_pieces
 from tests.classification.documents import Task
 from tests.nn.pretrained import library
 from tests.nn.tiny import build
@@ -107,7 +106,7 @@ def own_batch(pieces: PretrainedPieces, source, texts: list[list[str]]) -> dict:
 def test_logits_are_those_of_the_library(saved, kind):
     folder, tokenizer, classifier = saved
     pieces, texts = PretrainedPieces(PretrainedPiecesConfig(pieces_of=str(folder))), texts_of(kind)
-    source = all_pieces(pieces)
+    source = pieces.dictionary()
     model, sample = own_classifier(folder, classifier, source), own_batch(pieces, source, texts)
     assert sample["net_input"]["src_lengths"].unique().numel() > 5, "most rows are padded"
     with torch.no_grad():

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tree_fairseq.errors import MissingLibraryError
 from tree_fairseq.scoring.frame import by_bounds
-from tree_fairseq.scoring.measures import rouge
+from tree_fairseq.scoring.measures import pltrdy_rouge, rouge
 
 
 def ngrams(line, order):
@@ -65,7 +65,20 @@ def test_rouge_equals_its_definition():
         })  # fmt: skip
 
 
-def test_the_message_names_the_missing_library(monkeypatch):
-    monkeypatch.setitem(sys.modules, "rouge_score.rouge_scorer", None)
-    with pytest.raises(MissingLibraryError, match=r"pip install 'tree-fairseq\[scores\]'"):
-        rouge(["a"], ["a"])
+@pytest.mark.skipif(importlib.util.find_spec("rouge") is None, reason="pltrdy's rouge is not installed")
+def test_the_reading_of_the_paper_counts_an_n_gram_once_and_takes_texts_without_words():
+    found = pltrdy_rouge(["the cat sat on the mat", "a b . c", "x", "a"], ["the cat the cat", "a b", "", " . "])
+    rows = [found.metrics([index]) for index in range(4)]
+    assert rows[0]["pltrdy_rouge1"] == pytest.approx(100 * f1(2, 2, 5), abs=1e-4)  # 2 of 2 words in 5
+    assert rows[0]["pltrdy_rouge2"] == pytest.approx(100 * f1(1, 2, 5), abs=1e-4)
+    assert rows[1]["pltrdy_rouge1"] == pytest.approx(100 * f1(2, 2, 3), abs=1e-4)
+    assert rows[2] == rows[3] == dict.fromkeys(rows[0], 0)
+
+
+@pytest.mark.parametrize(
+    ("module", "extra", "scored"), [("rouge_score.rouge_scorer", "scores", rouge), ("rouge", "pltrdy", pltrdy_rouge)]
+)
+def test_the_message_names_the_missing_library(module, extra, scored, monkeypatch):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingLibraryError, match=rf"pip install 'tree-fairseq\[{extra}\]'"):
+        scored(["a"], ["a"])

@@ -186,13 +186,14 @@ class DocumentStates(NamedTuple):
 
 
 def pool_roots(roots: Tensor, document: Tensor, num_documents: int, document_root: str) -> Tensor:
-    """Takes the root of the first sentence of each document (Nguyen et al. 2020), or the mean of the roots of all.
+    """Takes the root of the first sentence of each document, or the mean of the roots of all.
 
     Args:
         roots: ``[R, D]``, states of the sentences' roots
         document: ``[R]`` int64, the document of each sentence, ascending from 0, with every number in between
         num_documents: B
-        document_root: ``first``, or ``mean``, whose sums are in single precision at least
+        document_root: ``first``, as in the code of Nguyen et al. (2020), whose paper does not say where a document is
+            read; or ``mean``, whose sums are in single precision at least
 
     Returns:
         ``[B, D]`` in the dtype of ``roots``

@@ -275,6 +275,18 @@ class PretrainedPieces:
         """The tokenizer, loaded when it is needed."""
         return load_tokenizer(self.folder)
 
+    def dictionary(self) -> Dictionary:
+        """A dictionary of all pieces, in their order; new text may contain pieces that training does not have.
+
+        Special pieces are left out: fairseq has its own, and the encoder translates them.
+        """
+        made = Dictionary()
+        special = {*self.tokenizer.all_special_tokens, *made.symbols}
+        for piece, _ in sorted(self.tokenizer.get_vocab().items(), key=lambda entry: entry[1]):
+            if piece not in special:
+                made.add_symbol(piece)
+        return made
+
     def encode(self, text: str) -> str:
         """Returns the pieces of a text, separated by blanks."""
         return " ".join(self.tokenizer.tokenize(text))

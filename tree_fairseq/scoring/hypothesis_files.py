@@ -22,13 +22,13 @@ from tree_fairseq.scoring import evalb
 from tree_fairseq.scoring.execution import Execution
 from tree_fairseq.scoring.frame import TestSet, depth_of, score, tables
 from tree_fairseq.scoring.measures import (
+    ROUGES,
     TEXT_METRICS,
     JoinedMeasure,
     MeanMeasure,
     Measure,
     TextMeasure,
     exact_match,
-    rouge,
     text_metric,
 )
 from tree_fairseq.scoring.outputs import detokenize, read_output_texts, read_reference_lines, read_references, read_text
@@ -57,6 +57,7 @@ METRICS = {
     "code": "programs in the --notation: exact match as trees, share that parses, BLEU, CodeBLEU, F1 of trees",
     "execution": "share of SQL that returns from --database what the reference returns, and share that runs",
     "rouge": "ROUGE-1, -2 and -L on the given tokens, by rouge-score",
+    "pltrdy": "the same by pltrdy's rouge, as the paper of Treeformer has it",
 }
 
 
@@ -204,8 +205,8 @@ class FileSet(TestSet):
             return JoinedMeasure([outcomes, *self.programs.measures(lines, trees).values()])
         if name == "execution":
             return MeanMeasure(self.execution.outcomes(lines))
-        if name == "rouge":
-            return rouge(self.references[0], lines)
+        if name in ROUGES:
+            return ROUGES[name](self.references[0], lines)
         return NumberMeasure(read_references(args.references, read_number), lines)
 
     def parts(self) -> dict[str, tuple[Sequence[int], Sequence[int]]]:

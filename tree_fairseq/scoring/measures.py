@@ -177,3 +177,23 @@ def rouge(references: Sequence[str], hypotheses: Sequence[str]) -> MeanMeasure:
     scorer = library.RougeScorer(list(ROUGE), use_stemmer=False, tokenizer=at_blanks)
     rows = [scorer.score(reference, hypothesis) for reference, hypothesis in zip_equal(references, hypotheses)]
     return MeanMeasure({name: [row[name].fmeasure for row in rows] for name in ROUGE})
+
+
+def pltrdy_rouge(references: Sequence[str], hypotheses: Sequence[str]) -> MeanMeasure:
+    """ROUGE by the library rouge of pltrdy, with which the paper of Treeformer computes it (Patel & Flanigan 2023).
+
+    ``pltrdy_rouge1`` counts an n-gram once however often it occurs, and full stops end sentences, so the figures differ
+    from those of :func:`rouge`. A text without words has 0. Raises MissingLibraryError without rouge.
+    """
+    scorer = import_library("rouge", "pltrdy", "--metrics pltrdy").Rouge()
+    parts = {"pltrdy_rouge1": "rouge-1", "pltrdy_rouge2": "rouge-2", "pltrdy_rougeL": "rouge-l"}
+    nothing = {part: {"f": 0.0} for part in parts.values()}
+    rows = []
+    for texts in zip_equal(hypotheses, references):
+        has_words = all(text.strip(". ") for text in texts)  # the library refuses other texts
+        rows.append(scorer.get_scores(*texts)[0] if has_words else nothing)
+    return MeanMeasure({name: [row[part]["f"] for row in rows] for name, part in parts.items()})
+
+
+ROUGES = {"rouge": rouge, "pltrdy": pltrdy_rouge}
+"""The two readings of ROUGE, by their names for ``--metrics``."""

@@ -22,7 +22,7 @@ from typing import Any
 from tree_fairseq.data_bin.kinds import export_forests
 from tree_fairseq.errors import ScoringError
 from tree_fairseq.scoring.frame import depth_of
-from tree_fairseq.scoring.measures import Measure, TextMeasure, rouge, text_metric
+from tree_fairseq.scoring.measures import ROUGES, Measure, TextMeasure, text_metric
 from tree_fairseq.scoring.outputs import detokenize, read_hypotheses, read_reference_lines, read_text
 from tree_fairseq.scoring.runs import RunSet, generated
 from tree_fairseq.scoring.significance import BOOTSTRAP, RANDOMIZATION, Resampling
@@ -98,7 +98,7 @@ class TranslationSet(RunSet):
 
 
 class SummarySet(RunSet):
-    """Scores summaries: ROUGE-1, ROUGE-2 and ROUGE-L (Lin 2004), computed by the library rouge-score."""
+    """Scores summaries: ROUGE-1, ROUGE-2 and ROUGE-L (Lin 2004), by the library rouge-score or by pltrdy's rouge."""
 
     name, primary, test = "rouge", "rouge1", Resampling(RANDOMIZATION, samples=2000)
 
@@ -111,6 +111,9 @@ class SummarySet(RunSet):
     def add_arguments(parser: ArgumentParser) -> None:
         parser.add_argument("--references", type=Path, required=True, help="folder with the summaries of the data")
         parser.add_argument("--target-lang", required=True, help="suffix of their files")
+        libraries = "pltrdy: by pltrdy's rouge, as the paper of Treeformer has it (default: rouge, by rouge-score)"
+        parser.add_argument("--metrics", nargs="+", choices=ROUGES, default=["rouge"], help=libraries)
 
     def measures(self, system: Path) -> dict[str, Measure]:
-        return {"rouge": rouge(self.references, read_hypotheses(generated(system, self.subset), self.count))}
+        summaries = read_hypotheses(generated(system, self.subset), self.count)
+        return {name: ROUGES[name](self.references, summaries) for name in self.args.metrics}

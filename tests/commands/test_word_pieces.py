@@ -6,11 +6,11 @@ import pytest
 import torch
 from fairseq.data import Dictionary
 
-from preprocess import word_pieces
 from tests.end_to_end.commands import hypotheses, run
 from tests.end_to_end.tiny_programs import write_corpus
 from tests.nn.pretrained import library
 from tree_fairseq import hub
+from tree_fairseq.commands import word_pieces as command
 from tree_fairseq.nn.pretrained import PretrainedPieces, PretrainedPiecesConfig
 
 WORDS = "show how many all rivers lakes cities in utah texas river ##s lake unused . big ##ger".split()
@@ -35,7 +35,7 @@ def folder(tmp_path_factory):
 def test_pieces_stand_beside_the_text_and_the_dictionary_has_all(folder, tmp_path):
     (tmp_path / "train.nl").write_text("Show bigger rivers.\nhow many lakes\n")
     (tmp_path / "test.nl").write_text("show small lakes\n")
-    assert word_pieces.main(["--pieces-of", str(folder), str(tmp_path / "train.nl"), str(tmp_path / "test.nl")]) == 0
+    assert command.main(["--pieces-of", str(folder), str(tmp_path / "train.nl"), str(tmp_path / "test.nl")]) == 0
     assert (tmp_path / "train.wp").read_text() == "show big ##ger rivers .\nhow many lakes\n"
     assert (tmp_path / "test.wp").read_text() == "show [UNK] lakes\n"
     dictionary = Dictionary.load(str(tmp_path / "dict.wp.txt"))
@@ -52,32 +52,32 @@ def test_trees_are_not_tidied_up(folder):
 
 
 @pytest.mark.parametrize(
-    ("lines", "flags", "message"),
+    ("name", "lines", "message"),
     [
-        (b"show\n\n", (), "train.nl:2: a line without a word"), (b"\xff\n", (), "train.nl:1: not UTF-8"),
-        (None, (), "train.nl is missing"), (b"show\n", ("--suffix", "nl"), "would be overwritten"),
+        ("train.nl", b"show\n\n", "train.nl:2: a line without a word"), ("train.nl", b"\xff\n", "not valid UTF-8"),
+        ("train.nl", None, "No such file"), ("train.wp", b"show\n", "would be overwritten"),
     ],
 )  # fmt: skip
-def test_text_that_is_refused(folder, tmp_path, capsys, lines, flags, message):
+def test_text_that_is_refused(folder, tmp_path, caplog, name, lines, message):
     if lines is not None:
-        (tmp_path / "train.nl").write_bytes(lines)
-    assert word_pieces.main(["--pieces-of", str(folder), str(tmp_path / "train.nl"), *flags]) == 1
-    assert message in capsys.readouterr().err
-    assert lines is None or (tmp_path / "train.nl").read_bytes() == lines
+        (tmp_path / name).write_bytes(lines)
+    assert command.main(["--pieces-of", str(folder), str(tmp_path / name)]) == 1
+    assert message in caplog.text
+    assert [path.name for path in tmp_path.iterdir()] == [name] * (lines is not None)
 
 
-def test_a_folder_without_a_tokenizer(tmp_path, capsys):
+def test_a_folder_without_a_tokenizer(tmp_path, caplog):
     (tmp_path / "train.nl").write_text("show\n")
     (tmp_path / "empty").mkdir()
-    assert word_pieces.main(["--pieces-of", str(tmp_path / "empty"), str(tmp_path / "train.nl")]) == 1
-    assert capsys.readouterr().err.startswith("word_pieces: ")
+    assert command.main(["--pieces-of", str(tmp_path / "empty"), str(tmp_path / "train.nl")]) == 1
+    assert "empty" in caplog.text
     assert not (tmp_path / "train.wp").exists()
 
 
 def test_from_raw_text_through_all_commands(folder, tmp_path):
     text, data, save = write_corpus(tmp_path / "text"), tmp_path / "bin", tmp_path / "run"
     files = [str(text / f"{split}.nl") for split in ("train", "valid", "test")]
-    assert word_pieces.main(["--pieces-of", str(folder), *files]) == 0
+    assert command.main(["--pieces-of", str(folder), *files]) == 0
     prefixes = [part for split in ("train", "valid", "test") for part in (f"--{split}pref", text / split)]
     task = ("--task", "tree_insertion")
     run(
