@@ -68,8 +68,8 @@ class DocumentEncoder(TreeTransformerEncoder):
     ``document``, leaves attend to all leaves of their document and count their positions from its start: the result is
     that of one forest of all its trees. With ``sentence``, it is that of every sentence by itself.
 
-    A document is read at the root of its first sentence (the authors' code), or at the mean of the roots of all its sentences
-    (``document_root``). The root of a sentence of one leaf is the leaf.
+    A document is read at the root of its first sentence (the authors' code), or at the mean of the roots of all its
+    sentences (``document_root``). The root of a sentence of one leaf is the leaf.
     """
 
     attention = DocumentAttention
