@@ -64,7 +64,7 @@ step "$RUN/checkpoints/checkpoint_last.pt" fairseq-train "$BIN" --user-dir "$ROO
     --decoder-layers $DECODER_LAYERS --decoder-embed-dim $WIDTH --decoder-ffn-embed-dim $FFN --decoder-attention-heads $HEADS \
     --optimizer adam --adam-betas '(0.9, 0.98)' --clip-norm 1 --lr $RATE --lr-scheduler inverse_sqrt --warmup-updates 1000 \
     --criterion label_smoothed_cross_entropy --label-smoothing 0.1 "${BATCH[@]}" --required-batch-size-multiple 1 \
-    --max-source-positions 512 --max-target-positions 512 --skip-invalid-size-inputs-valid-test \
+    --max-source-positions 1024 --max-target-positions 1024 \
     --max-epoch $EPOCHS --keep-last-epochs 5 --seed "$SEED" --save-dir "$RUN/checkpoints" \
     --no-progress-bar --log-interval 100 --log-file "$RUN/train.log" "${TOY_FLAGS[@]}" "${TRAIN_FLAGS[@]}"
 step "$RUN/checkpoints/average.pt" tree-fairseq average --inputs "$RUN/checkpoints" --last-epochs "$((TOY ? 2 : 5))" \

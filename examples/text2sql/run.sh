@@ -58,7 +58,7 @@ step "$RUN/checkpoints/average.pt" tree-fairseq average --inputs "$RUN/checkpoin
     --output "$RUN/checkpoints/average.pt"
 
 step "$OUTPUT/generate-test.txt" fairseq-generate "$BIN" --user-dir "$ROOT/tree_fairseq" --task "$TASK" -s en -t sql \
-    --path "$RUN/checkpoints/average.pt" --gen-subset test --beam "$BEAM" --max-len-a 0 --max-len-b 250 \
+    --path "$RUN/checkpoints/average.pt" --gen-subset test --beam "$BEAM" --max-len-a 0 --max-len-b 500 \
     --batch-size 32 --required-batch-size-multiple 1 --results-path "$OUTPUT" "${SEARCH[@]}"
 step "$OUTPUT/score.json" tree-fairseq score sql --run "$OUTPUT" --references "$TEXT" --target-lang sql --notation sql \
     --training "$TEXT/train.sql" ${DATABASE:+--database "$DATABASE"} \
