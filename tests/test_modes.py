@@ -31,6 +31,7 @@ VALUES = {
     "--corenlp-url": "http://localhost:1", "--tree-strip-function-tags": None, "--tree-noise": "0.5",
     "--tree-device": "cpu", "--on-parse-error": "flat", "--max-parse-failures": "9", "--parse-cache": "cache",
     "--keep-empty": None, "--tree-tag-separators": "=",
+    "--engine": "slurm", "--ray-address": "auto",
     "--workers": "2", "--shard": "0/1", "--join": "other", "--format": "json", "--binarize": None, "--spans": None,
     "--read": "python", "--text": "c",
 }  # fmt: skip

@@ -30,6 +30,7 @@ PLUGIN = ROOT / "tree_fairseq"
 SHELL = {
     "cat", "cd", "cp", "curl", "docker", "docker/build.sh", "echo", "export", "git", "head", "ls", "mkdir", "mv",
     "open", "printf", "rm", "sed", "source", "xdg-open", ".venv/bin/activate", "conda",
+    "ray", "sbatch",
 }  # fmt: skip
 """Programs that are no part of this project. A page names them to prepare something; they are not tried."""
 
@@ -153,11 +154,6 @@ def _torchrun(program: str, arguments: list[str]) -> None:
     return _python("python", ["-m", module, *rest])
 
 
-def _sbatch(program: str, arguments: list[str]) -> None:
-    """Tries the command of one job of an array."""
-    check(shlex.split(arguments[arguments.index("--wrap") + 1].replace("$SLURM_ARRAY_TASK_ID", "3")))
-
-
 def _make(program: str, arguments: list[str]) -> None:
     """Targets exist, and so do variables. ``make --dry-run`` would run some lines: those that start make again."""
     text = (ROOT / "Makefile").read_text(encoding="utf-8")
@@ -214,7 +210,6 @@ CHECKS: dict[str, Callable[[str, list[str]], None]] = {
     r"(\S*/)?tree-fairseq": _own,
     r"(\S*/)?python3?(\.\d+)?": _python,
     r"torchrun": _torchrun,
-    r"sbatch": _sbatch,
     r"make": _make,
     r"examples/[\w/]+\.sh": _recipe,
     r"(\S*/)?pip": _pip,

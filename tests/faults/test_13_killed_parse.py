@@ -15,7 +15,8 @@ import pytest
 from tests.parsing.children import await_end, children
 from tests.parsing.conftest import parse_file, parse_log, small_blocks, toy_lines, write_text  # noqa: F401 (fixtures)
 from tests.parsing.fake_parsers import SLEEP_VARIABLE, noted
-from tree_fairseq.parsing.corpus import finished_report, join_shards, parser_digest, shards_of
+from tree_fairseq.parsing.corpus import finished_report, parser_digest, shards_of
+from tree_fairseq.parsing.joining import join_shards
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions
 

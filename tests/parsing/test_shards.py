@@ -13,7 +13,8 @@ from tests.parsing.conftest import content, toy_lines, write_text
 from tests.parsing.fake_parsers import noted
 from tree_fairseq.errors import CorruptFileError, DataFolderError, LeafMismatchError, TextFormatError, TreeFormatError
 from tree_fairseq.parsing import corpus
-from tree_fairseq.parsing.corpus import count_lines_before, finished_shards, join_shards, parse_shard_alone, shards_of
+from tree_fairseq.parsing.corpus import count_lines_before, parse_shard_alone, shards_of
+from tree_fairseq.parsing.joining import finished_shards, join_shards
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions
 

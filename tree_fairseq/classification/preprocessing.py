@@ -142,7 +142,7 @@ def _preprocess(args: Namespace, stock_main: StockMain) -> None:
     manifest = start_manifest(plan)
     record = _start_record(plan, examples, text_options, identity, manifest)
     text_bytes = sum(file.size for file in inputs.values())
-    with building(staging, manifest, args.workers, text_bytes, log=LOG) as work:
+    with building(staging, manifest, args, text_bytes, log=LOG) as work:
         texts = _write_texts(plan, examples, work)
         texts = write_folder(plan, texts, work, stock_main, _class_dictionary(args, examples, classes, work))
         _check_trees(plan, manifest)

@@ -71,7 +71,7 @@ def annotate(args: Namespace) -> None:
     text = TextPlan.of(args, languages, {side.lang: side.options for side in sides})
     text.begin(manifest, [])
     token_bytes = sum(path.stat().st_size for path in folder.glob("*.bin"))
-    with building(staging, manifest, args.workers, token_bytes) as work:
+    with building(staging, manifest, args, token_bytes) as work:
         texts = {**inputs, **_write_words(folder, pending, inputs, work)}
         # A language may lack the token files of a split.
         languages = [lang for lang in (source_lang, target_lang) if lang and (folder / f"dict.{lang}.txt").exists()]

@@ -7,12 +7,16 @@
 
     tree-fairseq parse train.en train.trees --workers 4
 
+    tree-fairseq parse train.en train.trees --engine ray --ray-address auto
+    tree-fairseq parse train.en train.trees --engine slurm --workers 100 | sbatch
+
     tree-fairseq parse train.en train.trees --shard 3/100
     tree-fairseq parse --join train.trees
 
 A text, a file or a pipe goes to the standard output. With OUTPUT, a file is parsed in shards, which are kept in
 OUTPUT.shards: the same command continues a run that was stopped. --shard parses one shard (0/100 to 99/100), and
-needs nothing of the others; on any machines, in any order and number, they join to the same trees.
+needs nothing of the others; on any machines, in any order and number, they join to the same trees. --engine slurm
+writes the script of an array of jobs that do so.
 """
 
 from __future__ import annotations
@@ -29,21 +33,15 @@ from pathlib import Path
 from tree_fairseq.commands.tree_formats import FORMATS, TreeFormat
 from tree_fairseq.errors import InputError
 from tree_fairseq.parsing.corenlp_parser import read_corenlp
-from tree_fairseq.parsing.corpus import (
-    ShardReport,
-    finished_shards,
-    join_shards,
-    parse_corpus,
-    parse_shard_alone,
-    shards_of,
-)
+from tree_fairseq.parsing.corpus import ShardReport, parse_corpus, parse_shard_alone, shards_of
+from tree_fairseq.parsing.engines import pool_for, slurm_script
+from tree_fairseq.parsing.joining import finished_shards, join_shards
 from tree_fairseq.parsing.line_parser import LineParser, require_read
 from tree_fairseq.parsing.parsers import ARGUMENTS, add_parser_arguments, check_failures, options_from_arguments
 from tree_fairseq.parsing.pieces import with_kind_of
 from tree_fairseq.source_code.registry import registered_languages
 from tree_fairseq.support.files import standard_input
 from tree_fairseq.support.options import command, given_arguments, refuse_unread
-from tree_fairseq.support.processes import ProcessPool
 from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.notations import NOTATIONS, notation_named
 from tree_fairseq.trees.text import FaultyLines, decode_lines, read_lines
@@ -80,7 +78,7 @@ def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="tree-fairseq parse",
         usage="tree-fairseq parse (--text TEXT | INPUT | < INPUT) [--format NAME] [options]\n"
-        "       tree-fairseq parse INPUT OUTPUT [--workers N | --shard I/N] [options]\n"
+        "       tree-fairseq parse INPUT OUTPUT [--engine NAME] [--workers N | --shard I/N] [options]\n"
         "       tree-fairseq parse --join OUTPUT [options]",
         description=f"{about}\n\n{course}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -99,10 +97,11 @@ def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     programs = f"{names[0]}: programs, one a line; {names[1]}: trees in this notation, one a line"
     add("--read", type=_reading, metavar="NAME", help=f"the input is not text to be parsed. {reading}; {programs}")
     add = parser.add_argument_group("corpora (with OUTPUT)").add_argument
-    add("--workers", type=int, default=1, metavar="N", help="parsing processes where there is no GPU (default: 1)")
+    text = "parsing processes where there is no GPU; with slurm, jobs (default: 1)"
+    add("--workers", type=int, default=1, metavar="N", help=text)
     add("--shard", type=_shard, metavar="I/N", help="parse shard I of N shards alone, with I from 0 to N-1")
     add("--join", metavar="OUTPUT", help="check that all shards of OUTPUT are finished, and write it")
-    add_parser_arguments(parser.add_argument_group("trees"))
+    add_parser_arguments(parser.add_argument_group("trees"), engines=("local", "ray", "slurm"))
     args = parser.parse_args(arguments)
     _check(parser, args)
     try:
@@ -111,6 +110,7 @@ def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
             require_read(options_from_arguments(args))
     except InputError as error:
         parser.error(str(error))
+    args.arguments = sys.argv[1:] if arguments is None else arguments
     return args
 
 
@@ -121,10 +121,10 @@ _READ_OF_TREES = ("keep_empty", "tree_strip_function_tags", "tree_tag_separators
 
 def _unread(args: argparse.Namespace) -> tuple[dict[str, str], str]:
     """Returns the arguments that the command does not read in the mode of ``args``, with the way out, and the mode."""
-    corpus = dict.fromkeys(("shard", "workers"), "it goes with a corpus, INPUT OUTPUT")
+    corpus = dict.fromkeys(("shard", "workers", "engine", "ray_address"), "it goes with a corpus, INPUT OUTPUT")
     if args.join is not None:
         own = (name for name in _PARSING if name != "max_parse_failures")
-        return dict.fromkeys(("text", "shard", "workers", *own), "give it where the shards are parsed"), "--join"
+        return dict.fromkeys(("text", *corpus, *own), "give it where the shards are parsed"), "--join"
     if args.read is not None:
         own = _READ_OF_TREES[: {"penn": 5, "corenlp": 3}.get(args.read, 0)]
         parsing = [name for name in _PARSING if name not in own]
@@ -132,9 +132,12 @@ def _unread(args: argparse.Namespace) -> tuple[dict[str, str], str]:
         return {**dict.fromkeys(parsing, way_out), **corpus}, f"--read {args.read}"
     if args.output is None:
         return {**corpus, "max_parse_failures": corpus["workers"]}, "a text to look at"
+    form = dict.fromkeys(("format", "binarize", "spans", "max_parse_failures"), "it goes with --join")
     if args.shard is not None:
-        form = dict.fromkeys(("format", "binarize", "spans", "max_parse_failures"), "it goes with --join")
-        return {**form, "workers": "it goes with the whole corpus, without --shard"}, "--shard"
+        alone = dict.fromkeys(("workers", "engine", "ray_address"), "it goes with the whole corpus, without --shard")
+        return {**form, **alone}, "--shard"
+    if args.engine == "slurm":
+        return form, "--engine slurm"
     return {}, ""
 
 
@@ -156,7 +159,10 @@ def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
 
 
 def _corpus(args: argparse.Namespace) -> None:
-    """Parses a file, or one shard of it."""
+    """Parses a file, or one shard of it, or writes the script that does so."""
+    if args.engine == "slurm":
+        sys.stdout.write(slurm_script(args.arguments, args.output, args.workers))
+        return
     folder = Path(f"{args.output}.shards")
     options = with_kind_of(options_from_arguments(args), read_lines(args.input), args.input)
     if args.shard is not None:
@@ -166,7 +172,7 @@ def _corpus(args: argparse.Namespace) -> None:
         counts = report.lines, report.sentences, len(report.failures)
         logger.info("%s: %d lines, %d sentences, %d with a flat tree", shard.trees, *counts)
         return
-    with ProcessPool(args.workers) as pool:
+    with pool_for(args) as pool:
         corpus = parse_corpus(args.input, folder, options, pool=pool, cache=args.parse_cache)
     _write(args, corpus.shards, Path(args.output))
     logger.info("%s: %d lines written", args.output, corpus.lines)

@@ -7,7 +7,8 @@ number of shards, made in any order, joins to the same bytes.
 
 The folder of shards has two files for each: ``3-of-8.trees``, and then ``3-of-8.json``, which says that the trees are
 complete, from which lines and by which parser they were made, and their checksum. :func:`parse_corpus` makes all shards
-of a text on this machine.
+of a text. It sends the lines of a shard to a process of a pool, on this or another machine, and writes the trees that
+come back: the pools of :mod:`tree_fairseq.parsing.engines` need no folder that machines share.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ import contextlib
 import gc
 import hashlib
 import importlib
+import io
 import logging
 import os
-import re
 import time
 import traceback
 from collections import Counter
@@ -26,16 +27,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from tree_fairseq.errors import (
-    CorruptFileError,
-    DataFolderError,
-    InputError,
-    LeafMismatchError,
-    ParserError,
-    TreeFairseqError,
-)
+from tree_fairseq.errors import CorruptFileError, InputError, LeafMismatchError, ParserError, TreeFairseqError
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions, check_failures, registered_parser
 from tree_fairseq.support.files import atomic_file, file_sha256, read_json, write_json
@@ -49,20 +43,21 @@ logger = logging.getLogger(__name__)
 # A text has so many blocks, so that all processes have work, unless they would be larger or smaller than these bytes.
 _BLOCKS = 32
 _SMALLEST, _LARGEST = 16 << 10, 256 << 10
-_MARKER = re.compile(r"(\d+)-of-(\d+)\.json")
-_SHOWN = 20
+# Larger texts have shards of several blocks, as a folder should not have millions of files.
+_MOST_SHARDS = 10_000
 # From this number of lines on, processes pay for parsers that cost no more than reading.
 _LINES_WORTH_PROCESSES = 20_000
 
 
 @dataclass(frozen=True)
 class Shard:
-    """Shard ``index``, from 0, of ``count`` shards of a text, which has blocks of ``width`` bytes."""
+    """Shard ``index``, from 0, of ``count`` shards of a text, which has ``size`` bytes in blocks of ``width``."""
 
     text: Path
     folder: Path
     index: int
     count: int
+    size: int
     width: int
 
     @property
@@ -70,12 +65,20 @@ class Shard:
         """The file of its trees."""
         return self.folder / f"{self.index}-of-{self.count}.trees"
 
+    def new_trees(self) -> contextlib.AbstractContextManager[IO[bytes]]:
+        """Opens the file of its trees. Damage by a power cut is found by the checksum."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        return atomic_file(self.trees, "wb", sync=False)
+
+    def finish(self, report: ShardReport) -> None:
+        """Writes its marker."""
+        write_json(self.trees.with_suffix(".json"), vars(report), sync=False)
+
     def starts(self) -> list[int]:
         """Returns the first byte of each of its blocks, and of the block after them."""
-        size = self.text.stat().st_size
-        blocks = -(-size // self.width)
+        blocks = -(-self.size // self.width)
         first, end = self.index * blocks // self.count, (self.index + 1) * blocks // self.count
-        return [min(size, block * self.width) for block in range(first, end + 1)]
+        return [min(self.size, block * self.width) for block in range(first, end + 1)]
 
     def blocks(self) -> Iterator[list[bytes]]:
         """Yields the lines of each of its blocks, with their ends."""
@@ -95,12 +98,12 @@ class Shard:
 
 
 def shards_of(text: str | os.PathLike, folder: str | os.PathLike, count: int | None = None) -> list[Shard]:
-    """Returns all shards of a text; by default each has one block."""
+    """Returns all shards of a text; by default each has one block, unless there are too many."""
     text = Path(text)
     size = text.stat().st_size
     width = min(_LARGEST, max(_SMALLEST, -(-size // _BLOCKS)))
-    count = count or max(1, -(-size // width))
-    return [Shard(text, Path(folder), index, count, width) for index in range(count)]
+    count = count or min(_MOST_SHARDS, max(1, -(-size // width)))
+    return [Shard(text, Path(folder), index, count, size, width) for index in range(count)]
 
 
 @dataclass(frozen=True)
@@ -126,39 +129,52 @@ class ShardReport:
     left_out: dict[str, int] = field(default_factory=dict)
 
 
-def parse_shard(shard: Shard, parser: LineParser, first_line: int) -> ShardReport:
-    """Parses a shard and writes its files; messages count its lines from ``first_line``.
+def parse_blocks(
+    shard: Shard, blocks: Iterable[list[bytes]], parser: LineParser, first_line: int, file: IO[bytes]
+) -> ShardReport:
+    """Parses the lines of a shard and writes their trees; messages count its lines from ``first_line``.
 
     Raises:
         InputError: lines cannot be read.
         LeafMismatchError: a sentence failed, and ``on_parse_error`` is ``stop``.
-        DiskFullError: there is no room for the files.
     """
     text, trees, faults = hashlib.sha256(), hashlib.sha256(), FaultyLines()
     lines = sentences = 0
     failures, left_out = list[tuple[int, str]](), Counter[str]()
-    shard.folder.mkdir(parents=True, exist_ok=True)
-    with atomic_file(shard.trees, "wb") as file:
-        for block in shard.blocks():
-            first = first_line + lines
-            lines += len(block)
-            with faults:
-                decoded = [decode_line(line, shard.text, number) for number, line in enumerate(block, first)]
-                parsed = parser.parse_lines(decoded, first, shard.text)
-                written = "".join(f"{line.written}\n" for line in parsed).encode()
-                file.write(written)
-                text.update(b"".join(block))
-                trees.update(written)
-                sentences += sum(line.sentences for line in parsed)
-                numbered = enumerate(parsed, first - first_line + 1)
-                failures += [(number, reason) for number, line in numbered for reason in line.failures]
-                left_out += sum((line.left_out for line in parsed), Counter())
-        faults.raise_all()
-    size = shard.text.stat().st_size
+    for block in blocks:
+        first = first_line + lines
+        lines += len(block)
+        with faults:
+            decoded = [decode_line(line, shard.text, number) for number, line in enumerate(block, first)]
+            parsed = parser.parse_lines(decoded, first, shard.text)
+            written = "".join(f"{line.written}\n" for line in parsed).encode()
+            file.write(written)
+            text.update(b"".join(block))
+            trees.update(written)
+            sentences += sum(line.sentences for line in parsed)
+            numbered = enumerate(parsed, first - first_line + 1)
+            failures += [(number, reason) for number, line in numbered for reason in line.failures]
+            left_out += sum((line.left_out for line in parsed), Counter())
+    faults.raise_all()
     digests = text.hexdigest(), trees.hexdigest()
-    report = ShardReport(parser_digest(parser), size, *digests, lines, sentences, failures, left_out)
-    write_json(shard.trees.with_suffix(".json"), vars(report))
+    return ShardReport(parser_digest(parser), shard.size, *digests, lines, sentences, failures, left_out)
+
+
+def parse_shard(shard: Shard, parser: LineParser, first_line: int) -> ShardReport:
+    """Parses a shard and writes its files: see :func:`parse_blocks`. Raises DiskFullError if there is no room."""
+    with shard.new_trees() as file:
+        report = parse_blocks(shard, shard.blocks(), parser, first_line, file)
+    shard.finish(report)
     return report
+
+
+def parse_sent(
+    shard: Shard, blocks: list[list[bytes]], first_line: int, parser: LineParser
+) -> tuple[bytes, ShardReport]:
+    """Returns the trees of a shard whose lines were sent here, and its report: see :func:`parse_blocks`."""
+    trees = io.BytesIO()
+    report = parse_blocks(shard, blocks, parser, first_line, trees)
+    return trees.getvalue(), report
 
 
 def parse_shard_alone(shard: Shard, parser: LineParser) -> ShardReport:
@@ -184,7 +200,7 @@ def parser_digest(parser: LineParser) -> str:
 def finished_report(shard: Shard, parser: str) -> ShardReport | None:
     """Returns the report of a shard; None if it is missing, damaged, or of other lines or another parser."""
     report = read_report(shard.trees)
-    if report is None or (report.parser, report.text_bytes) != (parser, shard.text.stat().st_size):
+    if report is None or (report.parser, report.text_bytes) != (parser, shard.size):
         return None
     digest = hashlib.sha256()
     for block in shard.blocks():
@@ -198,57 +214,6 @@ def read_report(trees: Path) -> ShardReport | None:
     with contextlib.suppress(CorruptFileError, TypeError):
         return ShardReport(**read_json(trees.with_suffix(".json")))
     return None
-
-
-def finished_shards(folder: Path) -> list[tuple[Path, ShardReport]]:
-    """Returns the files and reports of all shards of a text, in order, from markers in a folder.
-
-    Raises:
-        DataFolderError: shards are missing, which the message lists, or do not belong together.
-    """
-    counts = {int(name[2]) for path in folder.glob("*.json") if (name := _MARKER.fullmatch(path.name))}
-    if not counts:
-        raise DataFolderError(f"{folder} has no finished shards: tree-fairseq parse INPUT OUTPUT --shard I/N makes one")
-    lacking = []
-    for count in sorted(counts):
-        files = [folder / f"{index}-of-{count}.trees" for index in range(count)]
-        found = [read_report(file) if file.is_file() else None for file in files]
-        reports = [report for report in found if report is not None]
-        missing = [f"{index}/{count}" for index, report in enumerate(found) if report is None]
-        if not missing:
-            if len({(report.parser, report.text_bytes) for report in reports}) > 1:
-                raise DataFolderError(f"the shards in {folder} are not of one text and one parser; remove the folder")
-            return list(zip(files, reports))
-        more = f", and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
-        lacking.append(", ".join(missing[:_SHOWN]) + more)
-    raise DataFolderError(f"{folder} lacks shards: {'; '.join(lacking)}. Make them with --shard I/N, and join again")
-
-
-def join_shards(
-    shards: Iterable[tuple[Path, ShardReport]],
-    output: str | os.PathLike,
-    convert: Callable[[Iterator[str]], Iterable[str]] | None = None,
-) -> None:
-    """Writes the trees of shards into one file; raises CorruptFileError if one has changed since it was finished.
-
-    ``convert`` turns the lines, without their ends, into the parts of the file.
-    """
-
-    def lines() -> Iterator[bytes]:
-        for trees, report in shards:
-            digest = hashlib.sha256()
-            with open(trees, "rb") as file:
-                for line in file:
-                    digest.update(line)
-                    yield line
-            if digest.hexdigest() != report.trees_sha256:
-                raise CorruptFileError(f"{trees} is not what was written; make the shard again")
-
-    with atomic_file(output, "wb") as written:
-        if convert is None:
-            written.writelines(lines())
-        else:
-            written.writelines(part.encode() for part in convert(line.decode().removesuffix("\n") for line in lines()))
 
 
 @dataclass(frozen=True)
@@ -276,13 +241,13 @@ def parse_corpus(
     pool: ProcessPool | None = None,
     cache: str | os.PathLike | None = None,
 ) -> ParsedCorpus:
-    """Parses a text file on this machine; each line becomes a forest.
+    """Parses a text file; each line becomes a forest.
 
     The finished shards in ``folder`` of an earlier run, of the same lines by the same parser, are kept. The trees are
     the same for any number of processes, and however often a run was stopped.
 
     Args:
-        pool: processes that parse; by default this one does
+        pool: processes that parse, here or elsewhere; by default this one does
         cache: folder of a cache of sentences, which texts share (:class:`~tree_fairseq.parsing.batches.ParseCache`)
 
     Raises:
@@ -306,16 +271,20 @@ def parse_corpus(
 
     failed = Counter(line for shard in reports for line, _ in failures(shard))
     works = (
-        (partial(outcome_or_error, partial(parse_shard, shard, first_line=before[shard.index] + 1)), shard)
+        (partial(outcome_or_error, partial(parse_sent, shard, [*shard.blocks()], before[shard.index] + 1)), shard)
         for shard in missing
     )
     limit, faults = options.max_parse_failures, FaultyLines()
     with progress_bar(text.name, lines, "lines") as bar:
         bar.update(sum(report.lines for report in reports.values()))
-        for shard, report in _results(works, parser, pool, lines, f"parsed {text}", cache):
-            if isinstance(report, InputError):
-                faults.add(report)
+        for shard, sent in _results(works, parser, pool, lines, f"parsed {text}", cache):
+            if isinstance(sent, InputError):
+                faults.add(sent)
                 continue
+            trees, report = sent
+            with shard.new_trees() as file:
+                file.write(trees)
+            shard.finish(report)
             reports[shard] = report
             bar.update(report.lines)
             for line, reason in failures(shard):
@@ -360,8 +329,8 @@ def _results(
     options = parser.options
     factory, is_expensive, _ = registered_parser(options.name)
     is_worth_processes = is_expensive or lines >= _LINES_WORTH_PROCESSES
-    fewest_workers = 1 if is_expensive else 2
-    if pool is not None and pool.workers >= fewest_workers and is_worth_processes and factory.__module__ != "__main__":
+    fewest = 1 if is_expensive else 2
+    if pool is not None and pool.capacity >= fewest and is_worth_processes and factory.__module__ != "__main__":
         calls = (((options, factory.__module__, cache, work), context) for work, context in works)
         yield from pool.stream(work_in_process, calls, name, parsing_devices(options, pool.workers))
     else:

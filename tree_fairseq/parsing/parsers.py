@@ -298,6 +298,7 @@ def add_parser_arguments(
     group: argparse._ArgumentGroup | argparse.ArgumentParser,
     default_parser: str | None = "stanza",
     default_lang: str | None = "en",
+    engines: Sequence[str] = ("local", "ray"),
 ) -> None:
     """Adds the flags; without ``default_lang``, the names of the files give the language."""
     parsers = f": {', '.join(parser_names())}, or MODULE:PARSER for a parser of your own"
@@ -311,8 +312,12 @@ def add_parser_arguments(
         if default is not None or option.name == "lang":
             text += f" (default: {'as the files are named' if default is None else '%(default)s'})"
         group.add_argument(flag, default=default, help=text, **option.metadata["argument"])
-    text = "folder of a cache of parsed sentences, for texts that share many of them, such as folds"
+    text = "folder of a cache of parsed sentences on this machine, for texts that share many of them, such as folds"
     group.add_argument("--parse-cache", metavar="DIR", help=text)
+    text = "where a corpus is parsed: this machine, a Ray cluster, ... (default: local)"
+    group.add_argument("--engine", choices=engines, default="local", help=text)
+    text = "a running cluster, auto or HOST:PORT; by default --engine ray starts one of this machine's --workers"
+    group.add_argument("--ray-address", metavar="ADDRESS", help=text)
 
 
 def options_from_arguments(arguments: argparse.Namespace) -> ParserOptions:

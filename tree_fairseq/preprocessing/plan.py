@@ -88,7 +88,7 @@ SYMBOL_FLAGS: Flags = {
 }
 _MARKUP = re.compile(r"\s*<[?!]?(?:xml|doctype|mteval|srcset|refset|tstset|doc|docid|url|talkid|title|text)\b", re.I)
 # Two commands that differ in these arguments alone write the same files.
-_INDIFFERENT = {field.name for field in fields(CommonConfig)} | {"workers", "parse_cache"}
+_INDIFFERENT = {field.name for field in fields(CommonConfig)} | {"workers", "parse_cache", "engine", "ray_address"}
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from tree_fairseq.data_bin.manifest import MANIFEST_NAME, Manifest
 from tree_fairseq.data_bin.staging import Staging, Work
 from tree_fairseq.data_bin.token_files import token_prefix
 from tree_fairseq.errors import InputError
+from tree_fairseq.parsing.engines import pool_for
 from tree_fairseq.parsing.parsers import ARGUMENTS, add_parser_arguments
 from tree_fairseq.preprocessing.plan import (
     SYMBOL_FLAGS,
@@ -54,6 +55,7 @@ logger = logging.getLogger(__name__)
 LEAVES = "leaves"
 """The folder in the staging folder with the text that fairseq reads, or would read."""
 LOG = "preprocess.log"
+_OF_PARSING = ("tree_sides", "parse_cache", "engine", "ray_address")
 
 
 class Preprocessing(NamedTuple):
@@ -165,7 +167,7 @@ def _refuse_unread(args: Namespace, defaults: Namespace, makes_trees: bool) -> N
     for is_read, names, way_out in (
         (source == "tree", ["source_notation"], "it goes with --source-modality tree"),
         (target == "tree", ["target_notation"], "it goes with --target-modality tree"),
-        (args.tree_parser is not None, [*parsing, "tree_sides", "parse_cache"], "it goes with --tree-parser"),
+        (args.tree_parser is not None, [*parsing, *_OF_PARSING], "it goes with --tree-parser"),
         (symbols, ["traversal", "binarization", "all_arities"], "it goes with --source- or --target-modality tree"),
         (has_programs, ["leaf_merges"], "it goes with a programming language, such as --target-notation python"),
         (args.tokenizer == "moses", ["moses_no_dash_splits"], "it goes with --tokenizer moses"),
@@ -206,13 +208,13 @@ def preprocess(args: Namespace, stock_main: StockMain) -> None:
         return
     manifest = start_manifest(plan)
     text_bytes = sum(file.size for file in inputs.values())
-    with building(staging, manifest, args.workers, text_bytes, log=LOG) as work:
+    with building(staging, manifest, args, text_bytes, log=LOG) as work:
         write_folder(plan, inputs, work, stock_main)
 
 
 @contextlib.contextmanager
 def building(
-    staging: Staging, manifest: Manifest, workers: int, text_bytes: int, log: str | None = None
+    staging: Staging, manifest: Manifest, args: Namespace, text_bytes: int, log: str | None = None
 ) -> Iterator[Work]:
     """The ``with`` block writes the final files into `Work.output`; when it ends well, they are published.
 
@@ -222,8 +224,10 @@ def building(
     with reporting_full_disk(staging.path, 12 * text_bytes), staging:
         output = staging.new_output()
         try:
-            with ProcessPool(workers) as pool, _logging_to(output, log, staging.destination):
-                yield Work(manifest, staging, output, pool)
+            with_ray = args.engine == "ray" or args.ray_address
+            with pool_for(args) if with_ray else ProcessPool(args.workers) as pool:
+                with _logging_to(output, log, staging.destination):
+                    yield Work(manifest, staging, output, pool)
             manifest.save(output)
             staging.seal(output, last=[MANIFEST_NAME])
         except BaseException:

@@ -83,9 +83,9 @@ def is_part(name: str, of: str) -> bool:
     return name.startswith(f".{of}.") and name.endswith(".tmp")
 
 
-def write_json(path: str | os.PathLike, value: Any) -> None:
-    """Writes a JSON file, which gets its name when it is complete and on the disk."""
-    with atomic_file(path) as file:
+def write_json(path: str | os.PathLike, value: Any, *, sync: bool = True) -> None:
+    """Writes a JSON file: see :func:`atomic_file`."""
+    with atomic_file(path, sync=sync) as file:
         json.dump(value, file, indent=1, ensure_ascii=False)
         file.write("\n")
 

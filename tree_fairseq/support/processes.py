@@ -54,12 +54,23 @@ def own_device() -> str:
     return _device
 
 
+def take_device(device: str) -> None:
+    """Makes a device that of this process."""
+    global _device
+    _device = device
+
+
 class ProcessPool:
     """Processes for all parallel work of one command; its ``with`` block ends them."""
 
     def __init__(self, workers: int = 1):
         self.workers = workers
         self._executors: dict[str, _Executor] = {}
+
+    @property
+    def capacity(self) -> int:
+        """How many processes of :meth:`stream` work at once on CPUs."""
+        return self.workers
 
     def map(
         self, function: Callable[[Task], Result], tasks: Sequence[Task], work: str, progress: bool = True
@@ -206,9 +217,8 @@ def _death(processes: list[BaseProcess], kind: str) -> str:
 
 
 def _begin(free: SimpleQueue[str]) -> None:
-    """Prepares a new process, which takes one of the free devices."""
-    global _device
-    _device = free.get()
+    """Prepares a new process, which gets one of the free devices."""
+    take_device(free.get())
     # Ctrl-C ends the command, and so this process: one traceback is enough.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

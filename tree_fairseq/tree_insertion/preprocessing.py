@@ -83,7 +83,7 @@ def preprocess_insertion(args: Namespace, stock_main: StockMain) -> None:
     manifest.keep_splits(old, record, plan.written_splits, record.contents)
     manifest.set_section(record)
     text_bytes = sum(file.size for file in inputs.values())
-    with building(staging, manifest, args.workers, text_bytes, log=LOG) as work:
+    with building(staging, manifest, args, text_bytes, log=LOG) as work:
         targets = _read_targets(plan, record, inputs, work)
         labels = {(split, record.lang): inspect_text(_labels_file(split, record, work)) for split in targets}
         dictionary = args.tgtdict or _make_dictionary(plan, targets, work)
