@@ -9,13 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import PLAIN_WORDS, forests, trees
-from tree_fairseq.classification.dataset import (
-    SentenceTreeReader,
-    collate_sentences,
-    collate_targets,
-    cut_tree,
-    kept_leaves,
-)
+from tree_fairseq.classification.dataset import SentenceTreeReader, collate_sentences, collate_targets, kept_leaves
 from tree_fairseq.classification.examples import NODE_SYMBOL
 from tree_fairseq.classification.folder import IGNORE, UNLABELLED
 from tree_fairseq.data_bin.tree_store import StoredTree, build_label_dictionary
@@ -145,5 +139,5 @@ def test_documents_are_cut_between_sentences(forest, limit):
     leaves, left_out = kept_leaves(stored(forest), limit)
     assert (leaves, left_out) == (sum(sentences[:kept]), len(forest) - kept)
     if kept:
-        cut, expected = cut_tree(stored(forest), leaves), stored(forest[:kept])
+        cut, expected = stored(forest).cut(leaves), stored(forest[:kept])
         assert cut.num_leaves == expected.num_leaves and all(map(np.array_equal, cut[1:], expected[1:]))

@@ -117,9 +117,8 @@ def test_decoders_attend_as_the_equation_says(request, name):
         model(**inputs, prev_output_tokens=torch.tensor([[eos, 7, 8, 9]]))
     assert len(record) == len(expected) == 2
     for layer, weights in zip(record, expected):
-        # fairseq's softmax is in single precision.
-        torch.testing.assert_close(layer.weights, weights.float())
-        torch.testing.assert_close(layer.weights.sum(1), torch.ones(4))
+        torch.testing.assert_close(layer.weights, weights)
+        torch.testing.assert_close(layer.weights.sum(1), torch.ones(4, dtype=torch.float64))
 
 
 def test_a_memory_that_was_projected_beforehand_is_attended_to_as_the_equation_says(insertion_system):

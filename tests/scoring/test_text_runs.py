@@ -45,7 +45,7 @@ def test_translations_have_all_metrics_and_are_compared_in_each(workspace, capsy
     [short, long] = found["by_length"]["test"]
     assert (short["sentences"], long["sentences"]) == (2, 1) and set(short) == {"from", "to", "sentences", "sacrebleu"}
     printed = capsys.readouterr().out
-    assert "bs:50" in printed and "tok:13a" in printed
+    assert "50 samples" in printed and "tok:13a" in printed
 
 
 def test_references_are_detokenised_without_raw_ones(workspace):

@@ -113,7 +113,7 @@ def test_keys_are_not_tiled_over_beams(model, monkeypatch):
     """
     held = []
 
-    def note(attention, query, memory):
+    def note(attention, query, memory, _):
         held.append((query.size(1), len(memory.keys)))
         return without_weights(attention, query, memory)
 

@@ -93,12 +93,6 @@ def kept_leaves(tree: StoredTree, limit: int) -> tuple[int, int]:
     return int(ends[kept - 1]) if kept else 0, len(ends) - kept
 
 
-def cut_tree(tree: StoredTree, leaves: int) -> StoredTree:
-    """Returns the trees over the first leaves of a document; a sentence has to end there."""
-    kept = tree.start < leaves
-    return StoredTree(leaves, *(values[kept] for values in tree[1:]))
-
-
 def collate_sentences(
     documents: Sequence[tuple[Tensor, Sequence[SentenceTree]]], pad: int, label_pad: int
 ) -> dict[str, Any]:
@@ -239,7 +233,7 @@ class DocumentDataset(TextDataset):
     def __getitem__(self, index: int) -> dict:
         item, tree = super().__getitem__(index), self.trees[index]
         if len(item["source"]) < tree.num_leaves:
-            tree = cut_tree(tree, len(item["source"]))
+            tree = tree.cut(len(item["source"]))
         classes = None if self.targets is None else class_targets(self.targets[index], self.target_dictionary)
         return {**item, "sentences": self.read_sentences(tree, classes)}
 

@@ -25,7 +25,7 @@ import tree_fairseq
 from tree_fairseq.commands.checkpoints import load_models, parse_flags, require_folders
 from tree_fairseq.errors import InputError
 from tree_fairseq.new_text.faulty_lines import read_buffers, read_with_care
-from tree_fairseq.new_text.translations import Sentence, Translator, stored_tree, typed_trees
+from tree_fairseq.new_text.translations import Sentence, Translator, in_one_line, stored_forest, typed_forests
 from tree_fairseq.support.files import atomic_file
 from tree_fairseq.support.options import command, flag_of, refuse_flags, refuse_unread
 from tree_fairseq.support.progress import with_progress
@@ -95,8 +95,8 @@ def _translate_lines(translator: Translator, lines: InputLines, path: str, args:
             sentences[place] = sentence
     if args.nbest_json is not None and places:
         readable = InputLines([lines[place] for place in places], lines.first_line)
-        for place, tree in zip(places, typed_trees(interface.task, readable, interface.segment)):
-            sentences[place].source_brackets = tree
+        for place, forest in zip(places, typed_forests(interface.task, readable, interface.segment)):
+            sentences[place].source_brackets = in_one_line(interface.task, forest)
     return [sentences[place] for place in range(len(lines))]
 
 
@@ -113,7 +113,7 @@ def _translate_split(translator: Translator, args: Namespace) -> list[Sentence]:
     for batch in with_progress(batches, f"translate {split}"):
         for sentence in translator.sentences(batch):
             if args.nbest_json is not None:
-                sentence.source_brackets = stored_tree(task, split, sentence.number)
+                sentence.source_brackets = in_one_line(task, stored_forest(task, split, sentence.number))
             sentences[sentence.number] = sentence
     return sentences
 

@@ -59,6 +59,11 @@ class StoredTree(NamedTuple):
         spans = np.stack([self.start, self.end, self.depth], axis=1)
         return decode(TreeSpans(leaves, [labels[label] for label in self.label.tolist()], spans))
 
+    def cut(self, leaves: int) -> StoredTree:
+        """The trees over the first leaves of the line; a sentence has to end there."""
+        kept = self.start < leaves
+        return StoredTree(leaves, *(values[kept] for values in self[1:]))
+
 
 class TreeBlock(NamedTuple):
     """The full forests of consecutive lines, concatenated.

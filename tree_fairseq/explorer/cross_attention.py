@@ -11,11 +11,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Optional
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from tree_fairseq.drawing.views import CrossAttention, Explained, Views, matrix_record
-from tree_fairseq.nn.shared_memory import Memory, ProjectedMemory, SharedMemoryAttention
-from tree_fairseq.nn.tensors import split_heads
+from tree_fairseq.nn.shared_memory import Memory
 
 
 @contextlib.contextmanager
@@ -29,10 +28,7 @@ def recorded_attention(model: nn.Module) -> Iterator[list[CrossAttention]]:
 
     def keep(module: nn.Module, args: tuple, kwargs: dict, output: tuple) -> None:
         given = dict(zip(("query", "key", "value", "key_padding_mask"), args), **kwargs)
-        if isinstance(given["key"], ProjectedMemory):
-            weights = _weights_over(module, given["query"], given["key"])[:, 0]  # (H, B, T, S) -> (H, T, S)
-        else:
-            weights = output[1] if output[1].dim() == 3 else output[1][:, 0]
+        weights = output[1] if output[1].dim() == 3 else output[1][:, 0]  # (H, B, T, S) -> (H, T, S)
         memory = given.get("key_padding_mask")
         structure = memory.structure if isinstance(memory, Memory) else memory
         weights = weights.detach().to(torch.promote_types(weights.dtype, torch.float32))
@@ -53,16 +49,6 @@ def cross_attentions(model: nn.Module) -> list[nn.Module]:
     layers = getattr(getattr(model, "decoder", None), "layers", [])
     found = [getattr(layer, "encoder_attn", None) for layer in layers]
     return [attention for attention in found if attention is not None]
-
-
-@torch.no_grad()
-def _weights_over(attention: SharedMemoryAttention, query: Tensor, memory: ProjectedMemory) -> Tensor:
-    """Computes weights ``[H, B, T, S]`` of queries ``[T, B, D]`` over a memory that was projected beforehand."""
-    logits = split_heads(attention.q_proj(query), attention.num_heads) @ memory.keys.mT / attention.head_dim**0.5
-    if memory.bias is not None:
-        logits = logits + memory.bias.unsqueeze(2)
-    weights = logits.masked_fill(memory.padding[:, None, None], float("-inf")).softmax(-1)
-    return weights.transpose(0, 1)  # (B, H, T, S) -> (H, B, T, S)
 
 
 def cross_attention_view(explained: Explained, methods: Sequence[Views]) -> Optional[dict[str, Any]]:

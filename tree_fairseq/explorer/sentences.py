@@ -6,19 +6,16 @@ import contextlib
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Callable, Optional
+from typing import Any, Optional
 
 from fairseq import utils
 from fairseq.hub_utils import GeneratorHubInterface
 
-from tree_fairseq.classification.dataset import cut_tree
 from tree_fairseq.classification.task import ClassificationTask
-from tree_fairseq.data_bin.manifest import MANIFEST_NAME, Manifest
+from tree_fairseq.data_bin.kinds import export_forests
 from tree_fairseq.data_bin.symbol_dictionary import TreeDictionary
-from tree_fairseq.data_bin.token_files import side_prefixes
-from tree_fairseq.data_bin.tree_store import StoredTree, TreeStore, load_label_dictionary
-from tree_fairseq.errors import DataFolderError, InputError, TreeFairseqError, TreeFormatError
+from tree_fairseq.errors import DataFolderError, InputError, MissingTreesError, TreeFairseqError, TreeFormatError
+from tree_fairseq.new_text.translations import stored_forest, typed_forests
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.parsing.pieces import SplitWords, join_pieces
 from tree_fairseq.trees.bracket import read_forest
@@ -90,15 +87,21 @@ class SentenceReader:
     def read_split(self, split: str, most: Optional[int] = None) -> Iterator[Sentence]:
         """Reads the first sentences of a split, in its order."""
         self.open_split(split)
-        dataset = self.task.dataset(split)
-        trees = self._stored_trees(split, dataset)
+        dataset, others = self.task.dataset(split), self._unread_forests(split)
         for number in range(len(dataset) if most is None else min(most, len(dataset))):
             item = dataset[number]
-            ids = item["source"].tolist()
-            tokens = self._tokens(ids)
+            tokens = self._tokens(item["source"].tolist())
             written = self.dictionary.string(item["source"])
             source = written if self.reads_symbols else readable(self.interface, written)
-            yield self._sentence(number, source, tokens, dataset, item, lambda: trees(number, ids, tokens))
+            forest = stored_forest(self.task, split, number) or next(others, ())
+            yield self._sentence(number, source, tokens, dataset, item, forest)
+
+    def _unread_forests(self, split: str) -> Iterator[Forest]:
+        """Yields the trees of the folder for a task that reads none."""
+        if not hasattr(self.task, "source_forests"):
+            with contextlib.suppress(MissingTreesError):
+                cfg = self.task.cfg
+                yield from export_forests(utils.split_paths(cfg.data)[0], cfg.source_lang, split)
 
     def read_line(self, line: str, number: int = 0) -> Sentence:
         """Reads a typed line: text, or a tree if the training data was trees."""
@@ -113,11 +116,12 @@ class SentenceReader:
             read, lengths = self.task.get_interactive_tokens_and_lengths([line], self._encode)
             dataset = self.task.build_dataset_for_inference(read, lengths)
             item = dataset[0]
-            tokens, forest = self._tokens(item["source"].tolist()), self._new_forest(line)
+            tokens = self._tokens(item["source"].tolist())
+            [forest] = typed_forests(self.task, [line], self._encode)
             source = line
             if forest and line.startswith("(") and not self.reads_symbols:
                 source = readable(self.interface, " ".join(forest_leaves(forest)))
-            return self._sentence(number, source, tokens, dataset, item, lambda: forest)
+            return self._sentence(number, source, tokens, dataset, item, forest)
         except InputError as error:
             return Sentence(number, line, error=str(error.at(line=number + 1)))
         except DataFolderError:
@@ -125,19 +129,17 @@ class SentenceReader:
         except TreeFairseqError as error:
             return Sentence(number, line, error=str(error))
 
-    def _sentence(
-        self, number: int, source: str, tokens: list[str], dataset, item: dict, forest: Callable[[], Forest]
-    ) -> Sentence:
+    def _sentence(self, number: int, source: str, tokens: list[str], dataset, item: dict, forest: Forest) -> Sentence:
         length = len(tokens) if self.reads_symbols else len(words_of(tokens).words)
         size = len(item["source"])
         if self.longest is not None and size > self.longest:
-            return Sentence(number, source, tokens, forest(), length, error=self._too_long(size))
+            return Sentence(number, source, tokens, forest, length, error=self._too_long(size))
         if not tokens:
             return Sentence(number, source, error="the line is blank")
         sample = dataset.collater([item])
         target = self._target(sample)
         sample = utils.apply_to_sample(lambda tensor: tensor.to(self.interface.device), sample)
-        return Sentence(number, source, tokens, forest(), length, sample, target)
+        return Sentence(number, source, tokens, forest, length, sample, target)
 
     def _too_long(self, size: int) -> str:
         return f"the sentence has {size} tokens, and the model reads at most {self.longest}"
@@ -165,35 +167,3 @@ class SentenceReader:
 
     def _encode(self, line: str) -> str:
         return self.interface.apply_bpe(self.interface.tokenize(line))
-
-    def _new_forest(self, line: str) -> Forest:
-        parse = getattr(self.task, "source_forests", None)
-        return () if parse is None else parse([line], self._encode)[0]
-
-    def _stored_trees(self, split: str, dataset) -> Callable[[int, list[int], list[str]], Forest]:
-        """Returns a function that makes the forest of a sentence from its number, ids and tokens."""
-        if self.reads_symbols:
-            return lambda number, ids, tokens: (self.dictionary.tree(ids),)
-        stored, labels = None, None
-        if self.classifies:
-            if hasattr(dataset, "trees"):
-                stored, labels = dataset.trees, self.task.label_dictionary
-        else:
-            cfg = self.task.cfg
-            folder = Path(utils.split_paths(cfg.data)[0])
-            manifest = Manifest.load(folder) if (folder / MANIFEST_NAME).exists() else None
-            if manifest is not None and cfg.source_lang in manifest.sides:
-                source = cfg.source_lang
-                prefixes = side_prefixes(folder, split, source, cfg.target_lang, source, "tree", combine=False)
-                labels = load_label_dictionary(folder / manifest.side(source).labels)
-                stored = TreeStore(prefixes[split]) if split in prefixes else None
-        if stored is None:
-            return lambda number, ids, tokens: ()
-        return lambda number, ids, tokens: _forest(stored[number], labels, tokens)
-
-
-def _forest(tree: StoredTree, labels, tokens: list[str]) -> Forest:
-    """Returns the forest of a stored tree, or of as many of its sentences as there are tokens."""
-    if len(tokens) < tree.num_leaves:
-        tree = cut_tree(tree, len(tokens))
-    return tree.forest(labels, tokens)

@@ -16,6 +16,7 @@ from tree_fairseq.errors import SymbolTreeError
 from tree_fairseq.tasks.tree_task import TreeTask, empty_hypothesis
 from tree_fairseq.trees.bracket import write_forest
 from tree_fairseq.trees.notations import notation_named
+from tree_fairseq.trees.tree import Forest
 
 _DIGITS = 4  # of the scores of tokens
 
@@ -183,30 +184,29 @@ def in_brackets(text: str, dictionary: Any) -> Optional[str]:
 # Trees of sources
 
 
-def typed_trees(task: Any, lines: Sequence[str], encode_fn: Callable[[str], str]) -> list[Optional[str]]:
-    """Returns the tree of each line as the task reads it; None for tasks that read no trees."""
-    if not hasattr(task, "source_forests"):
-        return [None for _ in lines]
-    forests = task.source_forests(lines, encode_fn)
-    if isinstance(task.source_dictionary, TreeDictionary):
-        return [" ".join(map(notation_named("bracket").write, forest)) for forest in forests]
-    return [write_forest(forest) if forest else None for forest in forests]
+def typed_forests(task: Any, lines: Sequence[str], encode_fn: Callable[[str], str]) -> list[Forest]:
+    """Returns the trees of each line as the task reads it; () for tasks that read no trees."""
+    return task.source_forests(lines, encode_fn) if hasattr(task, "source_forests") else [() for _ in lines]
 
 
-def stored_tree(task: Any, split: str, number: int) -> Optional[str]:
-    """Returns the whole tree of a source of a split that the task has loaded; None without one.
-
-    A text that is longer than the model's input is read in part, and has none.
-    """
+def stored_forest(task: Any, split: str, number: int) -> Forest:
+    """Returns the trees of a source of a split that the task has loaded, as far as the model reads it; () without."""
     dataset, dictionary = task.dataset(split), task.source_dictionary
     words = dataset[number]["source"].tolist()
     if isinstance(dictionary, TreeDictionary):
-        return notation_named("bracket").write(dictionary.tree(words))
+        return (dictionary.tree(words),)
     while dataset is not None and not hasattr(dataset, "trees"):
         dataset = getattr(dataset, "dataset", None)
     if dataset is None:
-        return None
+        return ()
     stored = getattr(dataset.trees, "stored", dataset.trees)[number]
     labels = getattr(task, "label_dictionary", None) or task.source_side.labels
     leaves = [dictionary[index] for index in words[: stored.num_leaves]]
-    return write_forest(stored.forest(labels, leaves)) if len(leaves) == stored.num_leaves else None
+    return (stored if len(leaves) == stored.num_leaves else stored.cut(len(leaves))).forest(labels, leaves)
+
+
+def in_one_line(task: Any, forest: Forest) -> Optional[str]:
+    """Writes the trees of a source in brackets; None without any."""
+    if isinstance(task.source_dictionary, TreeDictionary):
+        return " ".join(map(notation_named("bracket").write, forest))
+    return write_forest(forest) if forest else None

@@ -148,7 +148,7 @@ class SourcePointer(nn.Module):
         state = {} if incremental_state is None else incremental_state
         held = self.attention.held(*self.memory_type.view(encoder_out), state)
         context, weights = self.attention.weigh(states.transpose(0, 1), held)
-        [weights] = self.memory_type.describe(weights, encoder_out)["attn"]  # R x T x S -> R x T x N
+        [weights] = self.memory_type.describe(weights[0], encoder_out)["attn"]  # R x T x S -> R x T x N
         [tokens], order = encoder_out["src_tokens"], row_order(encoder_out)
         texts = self.of_source[tokens if order is None else tokens.index_select(0, order)]  # R x N
         gate = self.gate(torch.cat([context.transpose(0, 1), states, embedded], dim=2))
@@ -163,7 +163,7 @@ class SourcePointer(nn.Module):
     def mix_places(self, logits: Tensor, states: Tensor, memory: PointedMemory, places: PackedRows) -> Tensor:
         """Log-probabilities ``[Z, V]`` of the mixture in Z places of R rows, given logits and states ``[Z, D]``."""
         context, weights = self.attention.weigh(places.pad(states).transpose(0, 1), memory.projected)
-        [weights] = self.memory_type.describe(weights, memory.encoder_out)["attn"]  # R x M x S -> R x M x N
+        [weights] = self.memory_type.describe(weights[0], memory.encoder_out)["attn"]  # R x M x S -> R x M x N
         weights, context = places.pack(weights), places.pack(context.transpose(0, 1))  # Z x N, Z x D
         texts = memory.texts.index_select(0, places.places // places.shape[1])  # Z x N
         gate = self.gate(torch.cat([context, states], dim=1))

@@ -17,6 +17,7 @@ from torch.nn import functional
 
 from tree_fairseq.nn.phrase_bias import PhraseBias
 from tree_fairseq.nn.stock_weights import built_in_place
+from tree_fairseq.nn.tensors import dropout_of_weights
 
 FAST_ROW = 16
 """torch's softmax on a CPU takes six times as long for a shorter row: one that does not fill a vector of numbers."""
@@ -166,7 +167,6 @@ class SharedMemoryAttention(MultiheadAttention):
     def __init__(self, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
         self.phrase_bias: Optional[PhraseBias] = None  # attentions to phrases may set it
-        self._added_to_logits: Optional[Tensor] = None
 
     def read(self, states: Tensor, structure: Any) -> tuple[Tensor, Tensor, Tensor]:
         """Keys and values ``[B, H, S, D / H]`` and padding ``[B, S]`` bool, from what :meth:`MemoryType.view` gives."""
@@ -205,43 +205,38 @@ class SharedMemoryAttention(MultiheadAttention):
         incremental_state: Optional[dict] = None,
         need_weights: bool = True,
         need_head_weights: bool = False,
-        **kwargs,
+        **unread: Any,
     ) -> tuple[Tensor, Optional[Tensor]]:
         """Attends from target positions to sentences: ``[T, R, D]`` and, if asked for, weights over S positions.
+
+        Weights are ``[R, T, S]``, the mean of all heads, or those of each head, ``[H, R, T, S]``.
 
         Args:
             query: ``[T, R, D]``, R = B in training, B * K or fewer in generation; or ``[n, 1, D]``, packed
             key: the states that :meth:`read` takes, read once a decoding; or the result of :meth:`project`, for which
-                no weights are returned. ``value`` is not read
-            key_padding_mask: the memory; or, for packed queries, where they belong. fairseq's decoder layer passes it
-                on unread
+                there are only weights of each head. ``value`` is not read
+            key_padding_mask: the memory; or, for packed queries, where they belong: then there are weights of a single
+                sentence alone. fairseq's decoder layer passes it on unread
         """
         if isinstance(key, ProjectedMemory):
-            return self._without_weights(query, key, key_padding_mask), None
-        state = {} if incremental_state is None else incremental_state
-        held = self.held(key, key_padding_mask, state).state()
+            held, nodes, need_weights = key, key_padding_mask, False
+        else:
+            held = self.held(key, key_padding_mask, {} if incremental_state is None else incremental_state)
+            nodes = None
         if not (need_weights or need_head_weights):
-            return self._without_weights(query, ProjectedMemory.of(held)), None
-        weights = {"need_weights": need_weights, "need_head_weights": need_head_weights}
-        self._added_to_logits = held["prev_bias"]
-        return super().forward(query, None, None, incremental_state=state, **weights, **kwargs)
+            return self._without_weights(query, held, nodes), None
+        attended, weights = self.weigh(query, held, drop=True)
+        return attended, weights if need_head_weights else weights.mean(0)
 
-    def weigh(self, query: Tensor, memory: ProjectedMemory) -> tuple[Tensor, Tensor]:
-        """Attends from ``[T, R, D]``: ``[T, R, D]``, and weights ``[R, T, S]``, the mean of all heads, not dropped."""
+    def weigh(self, query: Tensor, memory: ProjectedMemory, drop: bool = False) -> tuple[Tensor, Tensor]:
+        """Attends from ``[T, R, D]``: ``[T, R, D]``, and the weights of all heads, ``[H, R, T, S]``, never dropped."""
         keys, values, mask = memory.read_parts
         queries = self._split(query, len(keys))
         logits = queries @ keys.mT * self.scaling + mask.to(queries.dtype)  # B x H x K * T x S
         weights = logits.to(torch.promote_types(logits.dtype, torch.float32)).softmax(3)
-        attended = self._join(weights.to(values.dtype) @ values, query)
-        return attended, weights[..., : memory.keys.size(2)].mean(1).view(query.size(1), query.size(0), -1)
-
-    def apply_sparse_mask(self, attn_weights: Tensor, tgt_len: int, src_len: int, bsz: int) -> Tensor:
-        """Adds the bias to logits ``[R * H, T, S]``: fairseq's only hook between them and the softmax."""
-        bias, self._added_to_logits = self._added_to_logits, None
-        if bias is None:
-            return attn_weights
-        logits = attn_weights.view(len(bias), -1, self.num_heads, tgt_len, src_len) + bias[:, None, :, None]
-        return logits.view_as(attn_weights)
+        used = (self.dropout_module(weights) if drop else weights).to(values.dtype)
+        weights = weights[..., : memory.keys.size(2)].unflatten(2, (-1, len(query)))  # B x H x K x T x S
+        return self._join(used @ values, query), weights.transpose(0, 1).flatten(1, 2)
 
     def _without_weights(self, query: Tensor, memory: ProjectedMemory, nodes: Optional[PackedRows] = None) -> Tensor:
         """Attends without keeping the weights, T times S a head; all beams of a sentence read its memory at once."""
@@ -250,11 +245,8 @@ class SharedMemoryAttention(MultiheadAttention):
         else:
             queries = self._split(query, len(memory.keys))
         keys, values, mask = memory.read_parts
-        # Dropout in training, and in generation with --retain-dropout
-        drops = self.dropout_module.training or self.dropout_module.apply_during_inference
-        share = self.dropout_module.p if drops else 0.0
-        attended = functional.scaled_dot_product_attention(queries, keys, values, mask.to(queries.dtype), share)
-
+        dropout = dropout_of_weights(self.dropout_module)
+        attended = functional.scaled_dot_product_attention(queries, keys, values, mask.to(queries.dtype), dropout)
         if nodes is not None:
             return self.out_proj(nodes.join(attended))  # B x H x M x D/H -> n x 1 x D
         return self._join(attended, query)

@@ -17,7 +17,7 @@ import numpy as np
 from sacrebleu.metrics import BLEU, CHRF, TER
 from sacrebleu.metrics.base import Metric
 
-from tree_fairseq.scoring.significance import Resampling, mcnemar, paired_test, paired_text_test
+from tree_fairseq.scoring.significance import Resampling, mcnemar, paired_test
 from tree_fairseq.support.python_versions import import_library, zip_equal
 
 
@@ -96,11 +96,6 @@ class TextMeasure(AdditiveMeasure):
         hypotheses = [self._hypotheses[index] for index in indices]
         references = [[lines[index] for index in indices] for lines in self._references]
         return {self.name: self._metric.corpus_score(hypotheses, references).score}
-
-    def differences(self, baseline: TextMeasure, test: Resampling) -> dict[str, dict]:
-        return {
-            self.name: paired_text_test(self._metric, self._references, baseline._hypotheses, self._hypotheses, test)
-        }
 
 
 class MeanMeasure(AdditiveMeasure):

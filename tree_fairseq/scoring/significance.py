@@ -8,20 +8,16 @@
 Where sentences come in groups, such as those about one rare word, they are not independent. Then whole groups are
 drawn, or change places (the cluster bootstrap of Field & Welsh 2007).
 
-Both are two-sided, and count the real test set as one more sample, so that no p-value is 0. sacreBLEU runs them for its
-own metrics; for metrics that are functions of sums over sentences, :func:`paired_test` does.
+Both are two-sided, and count the real test set as one more sample, so that no p-value is 0. :func:`paired_test`
+compares metrics that are functions of sums over sentences, as those of sacreBLEU are.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from sacrebleu.metrics.base import Metric
-from sacrebleu.significance import PairedTest
 from scipy.stats import binomtest
 
 from tree_fairseq.errors import ScoringError
@@ -29,7 +25,6 @@ from tree_fairseq.errors import ScoringError
 BOOTSTRAP, RANDOMIZATION = "bootstrap", "randomization"
 SAMPLES = {BOOTSTRAP: 1000, RANDOMIZATION: 10_000}  # sacreBLEU's defaults
 _TITLES = {BOOTSTRAP: "paired bootstrap", RANDOMIZATION: "approximate randomization"}
-_SACREBLEU_NAMES = {BOOTSTRAP: "bs", RANDOMIZATION: "ar"}
 _DRAWN = 2_000_000  # at most this number of sentences is drawn at once, to bound memory
 
 Statistic = Callable[[np.ndarray], Mapping[str, np.ndarray]]
@@ -123,37 +118,6 @@ def _sums_of_groups(counts: np.ndarray, groups: Sequence[str]) -> np.ndarray:
 def _differences(baseline: np.ndarray, system: np.ndarray, statistic: Statistic) -> dict[str, np.ndarray]:
     ours, theirs = statistic(system), statistic(baseline)
     return {name: np.asarray(values) - theirs[name] for name, values in ours.items()}
-
-
-def paired_text_test(
-    metric: Metric,
-    references: Sequence[Sequence[str]],
-    baseline: Sequence[str],
-    system: Sequence[str],
-    test: Resampling,
-) -> dict:
-    """Compares two systems by a metric of sacreBLEU and sacreBLEU's tests; each of the references is a list of lines.
-
-    Returns both scores, their difference, the p-value, the signature of metric and test and, of a bootstrap, intervals
-    of 95 % of the scores. Equal outputs have a p-value of 1. sacreBLEU's seed is that of ``SACREBLEU_SEED``.
-    """
-    logging.getLogger("sacrebleu").setLevel(logging.WARNING)
-    systems = [("baseline", list(baseline)), ("system", list(system))]
-    signatures, scores = PairedTest(
-        systems, {"metric": metric}, list(map(list, references)), _SACREBLEU_NAMES[test.kind], test.samples
-    )()
-    [(name, signature)] = signatures.items()  # with sacreBLEU's name of the metric
-    first, second = scores[name]
-    row: dict[str, Any] = {
-        "baseline_score": float(first.score),
-        "system_score": float(second.score),
-        "difference": float(second.score - first.score),
-        "p_value": 1.0 if list(baseline) == list(system) else float(second.p_value),
-    }
-    if test.kind == BOOTSTRAP:
-        for side, result in (("baseline", first), ("system", second)):
-            row[f"{side}_interval"] = [float(result.mean - result.ci), float(result.mean + result.ci)]
-    return {**row, "signature": str(signature)}
 
 
 def mcnemar(baseline: Sequence[bool], system: Sequence[bool]) -> dict:
