@@ -18,6 +18,7 @@ from tree_fairseq.scoring.significance import Resampling
 from tree_fairseq.support.files import write_json
 from tree_fairseq.support.logs import log_to_standard_error
 from tree_fairseq.trees.subwords import join_words
+from tree_fairseq.trees.text import read_lines
 from tree_fairseq.trees.tree import Tree
 
 SYSTEMS = {"tree_transformer": "Tree-Transformer", "transformer": "transformer"}
@@ -46,8 +47,9 @@ def draw(folder: Path, source: str, line: int, path: Path) -> None:
 
 def report(out: Path, source: str, target: str) -> dict:
     """Score, print, draw and write ``result.json``; returns what that file holds."""
-    outputs = {name: detokenize(read_hypotheses(out / name / "generate-test.txt"), target) for name in SYSTEMS}
-    lines = read_text(out / "words" / f"test.{source}", len(outputs["transformer"]))
+    lines = list(read_lines(out / "words" / f"test.{source}"))
+    written = {name: read_hypotheses(out / name / "generate-test.txt", len(lines)) for name in SYSTEMS}
+    outputs = {name: detokenize(own, target) for name, own in written.items()}
     right = references(out / "words", target, len(lines))
     measures = {name: TextMeasure("bleu", text_metric("bleu"), [right], outputs[name]) for name in SYSTEMS}
     scores = {name: measure.metrics(range(len(lines)))["bleu"] for name, measure in measures.items()}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch.nn import functional
 
 from tests.nn.tiny import random_tree
-from tree_fairseq.classification.document_structure import pack
+from tree_fairseq.classification.dataset import SentenceTree, collate_sentences
 from tree_fairseq.nn.tree_batch import Branches, NodeArrays, collate_trees
 
 PAD, SYMBOLS = 1, 9
@@ -26,10 +26,16 @@ def lengths(max_documents: int = 3, max_sentences: int = 4, max_leaves: int = 6)
 
 def completed(rows: dict[str, Any]) -> dict[str, Any]:
     """Adds what the collater adds to the rows of documents."""
-    complete = {**rows, "num_documents": int(rows["document"][-1]) + 1}
-    if len(rows["document"]) > complete["num_documents"]:
-        complete["packed"] = pack(rows, PAD, PAD)
-    return complete
+    count = int(rows["document"][-1]) + 1
+    documents: list[tuple[list, list]] = [([], []) for _ in range(count)]
+    for row, document in enumerate(rows["document"].tolist()):
+        text, trees = documents[document]
+        tokens, real = rows["tokens"][row], rows["end"][row] > rows["start"][row]
+        arrays = (rows[name][row][real].int().numpy() for name in ("label", "start", "end", "depth"))
+        trees.append(SentenceTree(sum(map(len, text)), int(tokens.ne(PAD).sum()), NodeArrays(*arrays)))
+        text.append(tokens[tokens.ne(PAD)])
+    collated = collate_sentences([(torch.cat(text), trees) for text, trees in documents], PAD, PAD)
+    return {**rows, **{name: collated[name] for name in ("num_documents", "packed") if name in collated}}
 
 
 class Documents:

@@ -64,7 +64,7 @@ def assert_equal_with_gradients(fast, slow, fast_encoder, slow_encoder):
 
 @pytest.mark.parametrize("flags", FLAGS)
 def test_leaves_that_see_documents_make_forests_of_them(flags):
-    documents = Documents(SIZES, extra=1)
+    documents = Documents(SIZES)
     encoder = build("document", "first", *flags)
     dense_encoder = build("document", "first", *flags, kind=TreeTransformerEncoder)
     text, forest = documents.forests()

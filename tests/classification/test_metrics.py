@@ -10,7 +10,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tree_fairseq.classification.criterion import class_figures, confusion_counts, pearson, spearman
+from tree_fairseq.classification.criterion import class_figures, confusion_counts, moments
+from tree_fairseq.classification.criterion import pearson as pearson_of_sums
+from tree_fairseq.scoring.predictions import spearman
 
 NUMBERS = st.lists(st.tuples(st.integers(-9, 9), st.integers(-9, 9)), min_size=3, max_size=9)
 PAIRS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=20)
@@ -68,6 +70,10 @@ def correlation(left, right):
         left
     ) * statistics.fmean(right)
     return covariance / (statistics.pvariance(left) * statistics.pvariance(right)) ** 0.5
+
+
+def pearson(left, right) -> float:
+    return pearson_of_sums(moments(*(torch.tensor(side).double() for side in (left, right))).sum(0).numpy())
 
 
 @given(NUMBERS)

@@ -11,8 +11,8 @@ from tree_fairseq.scoring.outputs import read_hypotheses, read_outputs
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("S-0\ta\n", "sentence 0 has no hypothesis"),
-        ("H-0\t-1\ta\nH-2\t-1\tb\n", "sentence 1 has no hypothesis"),
+        ("S-0\ta\n", "sentence 0 has no hypothesis and the closing line is missing"),
+        ("H-0\t-1\ta\nH-2\t-1\tb\n", "sentence 1 was not translated"),
         ("H-0\t-1\ta\nH-1\t-1\n", "2: not an H- line"),
         ("H-x\t-1\ta\n", "1: not an H- line"),
         ("H-0\t-1\ta\nI-0\tmany\n", "2: not an I- line"),
@@ -24,7 +24,7 @@ def test_incomplete_outputs_are_refused(tmp_path, text, message):
     path = tmp_path / "generate-test.txt"
     path.write_text(text)
     with pytest.raises(ScoringError, match=message):
-        read_hypotheses(path)
+        read_hypotheses(path, 1 if text.startswith("S") else 3)
 
 
 def test_steps_and_marks_of_unfinished_hypotheses(tmp_path):

@@ -95,8 +95,8 @@ def test_references_may_be_one_file(classes, caplog):
     ("break_it", "message"),
     [
         (lambda w: (w / "runs/tree/generate-test.txt").unlink(), "generate with that run first"),
-        (lambda w: write_outputs(w / "runs/tree", PREDICTED[:4]), "has 4 hypotheses, the references are 5"),
-        (lambda w: write_lines(w / "runs/tree/generate-test.txt", ["H-1\t-1\t0"]), "sentence 0 has no hypothesis"),
+        (lambda w: write_outputs(w / "runs/tree", PREDICTED[:4]), "sentence 4 was not translated"),
+        (lambda w: write_lines(w / "runs/tree/generate-test.txt", ["H-1\t-1\t0"]), "sentence 0 was not translated"),
         (lambda w: (w / "text/test.tsv").unlink(), "test.tsv (or .trees) is missing"),
         (lambda w: (w / "text/test.tsv").write_text(""), "is empty"),
         (lambda w: write_lines(w / "text/test.tsv", [*ROWS[:4], "no class"]), "test.tsv:5: the line has no class"),

@@ -1,8 +1,6 @@
 """Criteria: cross-entropy of the classes of examples or of all nodes and leaves, and mean squared error of numbers."""
 
 import math
-import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -11,8 +9,6 @@ import torch
 from fairseq.criterions import FairseqCriterion, register_criterion
 from fairseq.dataclass import FairseqDataclass
 from fairseq.logging import metrics
-from fairseq.logging.meters import Meter
-from scipy import stats
 from torch import Tensor
 from torch.nn import functional
 
@@ -109,24 +105,8 @@ def _logged_figure(name: str, meters: dict) -> float:
     return round(float(class_figures(meters["_confusion"].sum)[name]), 2)
 
 
-class PairsMeter(Meter):
-    """Predicted and right numbers of all batches, ``[N, 2]``. fairseq 0.12.2 has no meter that keeps tensors."""
-
-    def __init__(self):
-        super().__init__()
-        self.reset()
-
-    def reset(self) -> None:
-        self.tensor = torch.empty(0, 2)
-
-    def update(self, pairs: torch.Tensor) -> None:
-        self.tensor = torch.cat([self.tensor, pairs])
-
-    def state_dict(self) -> dict:
-        return {"tensor": self.tensor}
-
-    def load_state_dict(self, state_dict: dict) -> None:
-        self.tensor = state_dict["tensor"]
+_NO_VARIANCE = 1e-12
+"""A variance below this share of the squares is that of equal numbers, and comes from rounding."""
 
 
 @register_criterion("tree_regression", dataclass=FairseqDataclass)
@@ -154,26 +134,21 @@ class TreeRegressionCriterion(FairseqCriterion):
             "sample_size": len(target),
         }
         if not model.training:
-            logging_output["_pairs"] = torch.stack([predicted.detach(), target], dim=1).cpu()
+            logging_output["_moments"] = moments(predicted.detach().double(), target.double()).sum(0)
         return loss, len(target), logging_output
 
     @classmethod
     def reduce_metrics(cls, logging_outputs: list[dict]) -> None:
-        """Logs the mean squared error and, in validation, Pearson's and Spearman's correlation, in percent."""
+        """Logs the mean squared error and, in validation, Pearson's correlation in percent."""
         size = sum(log["sample_size"] for log in logging_outputs)
         metrics.log_scalar("loss", sum(log["loss"] for log in logging_outputs) / size, size, round=4)
-        if "_pairs" not in logging_outputs[0]:
-            return
-        metrics.log_custom(PairsMeter, "_pairs", torch.cat([log["_pairs"] for log in logging_outputs]))
-        for measure in (pearson, spearman):
-            metrics.log_derived(
-                measure.__name__,
-                lambda meters, measure=measure: round(measure(*meters["_pairs"].tensor.t().tolist()), 2),
-            )
+        if "_moments" in logging_outputs[0]:
+            metrics.log_scalar_sum("_moments", sum(log["_moments"] for log in logging_outputs).cpu().numpy())
+            metrics.log_derived("pearson", lambda meters: round(float(pearson(meters["_moments"].sum)), 2))
 
     @staticmethod
     def logging_outputs_can_be_summed() -> bool:
-        return False  # ranks need the predictions of all batches together
+        return True
 
 
 def confusion_counts(target: Tensor, predicted: Tensor, num_classes: int) -> Tensor:
@@ -203,20 +178,14 @@ def class_figures(counts: np.ndarray) -> dict[str, np.ndarray]:
     return {**figures, "f1": 100 * f1[..., 1]} if f1.shape[-1] == 2 else figures
 
 
-def pearson(predicted: Sequence[float], right: Sequence[float]) -> float:
-    """Computes Pearson's correlation; 0 if either side has fewer than two different numbers."""
-    return _correlation(stats.pearsonr, predicted, right)
+def moments(predicted: Tensor, right: Tensor) -> Tensor:
+    """Numbers of which :func:`pearson` needs the sums, ``[B, 6]``: one, both numbers, their squares and product."""
+    return torch.stack([torch.ones_like(right), predicted, right, predicted**2, right**2, predicted * right], dim=1)
 
 
-def spearman(predicted: Sequence[float], right: Sequence[float]) -> float:
-    """Computes Spearman's correlation, that of the ranks; 0 as for :func:`pearson`."""
-    return _correlation(stats.spearmanr, predicted, right)
-
-
-def _correlation(measure, predicted: Sequence[float], right: Sequence[float]) -> float:
-    if min(len(set(map(float, predicted))), len(set(map(float, right)))) < 2:
-        return 0.0
-    with warnings.catch_warnings():
-        # scipy warns of predictions that hardly differ, and still returns their correlation.
-        warnings.simplefilter("ignore")
-        return 100 * float(measure(predicted, right).statistic)
+def pearson(sums: np.ndarray) -> np.ndarray:
+    """Computes Pearson's correlation in percent from sums of :func:`moments`, ``[..., 6]``; 0 if a side is constant."""
+    size, ours, theirs, ours_squared, theirs_squared, product = np.moveaxis(np.asarray(sums), -1, 0)
+    variances = ours_squared - ours**2 / size, theirs_squared - theirs**2 / size
+    varies = (variances[0] > _NO_VARIANCE * ours_squared) & (variances[1] > _NO_VARIANCE * theirs_squared)
+    return 100 * (product - ours * theirs / size) / np.sqrt(np.where(varies, variances[0] * variances[1], np.inf))

@@ -17,7 +17,6 @@ from fairseq.data import Dictionary, data_utils
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from tree_fairseq.classification.document_structure import pack
 from tree_fairseq.classification.folder import IGNORE, class_targets, read_target
 from tree_fairseq.data_bin.tree_store import StoredTree
 from tree_fairseq.errors import CorruptFileError, LongSentenceError
@@ -41,6 +40,13 @@ class SentenceTree:
     nodes: NodeArrays  # with spans relative to the sentence
     node_target: np.ndarray | None = None
     leaf_target: np.ndarray | None = None
+
+    def joined(self, other: SentenceTree) -> SentenceTree:
+        """The forest of this sentence and the one that follows it; targets are left out."""
+        ours, theirs = self.nodes, other.nodes
+        shifted = theirs.label, theirs.start + self.length, theirs.end + self.length, theirs.depth
+        pairs = zip((ours.label, ours.start, ours.end, ours.depth), shifted)
+        return SentenceTree(self.position, self.length + other.length, NodeArrays(*map(np.concatenate, pairs)))
 
 
 class SentenceTreeReader:
@@ -102,17 +108,61 @@ def collate_sentences(
         ``tokens`` ``[R, N]``, padded on the right; ``label``, ``start``, ``end`` and ``depth`` ``[R, M]`` and
         ``branches`` (:func:`tree_fairseq.nn.tree_batch.collate_trees`); ``document`` ``[R]``, the document of
         each sentence, ascending from 0; all int64. ``num_documents`` is B. If a document has several sentences,
-        ``packed`` holds the same sentences in fewer rows (:func:`pack`)
+        ``packed`` holds them in fewer rows (:func:`_packed`)
     """
     sentences = [(number, sentence) for number, (_, own) in enumerate(documents) for sentence in own]
-    texts = [documents[number][0][own.position : own.position + own.length] for number, own in sentences]
-    batch = {
+    batch = {**_collate_rows(documents, sentences, pad, label_pad), "num_documents": len(documents)}
+    if len(sentences) == len(documents):
+        return batch
+    return {**batch, "packed": _packed(documents, sentences, pad, label_pad)}
+
+
+def _collate_rows(
+    documents: Sequence[tuple[Tensor, Any]], rows: Sequence[tuple[int, SentenceTree]], pad: int, label_pad: int
+) -> dict[str, Any]:
+    texts = [documents[number][0][own.position : own.position + own.length] for number, own in rows]
+    return {
         "tokens": pad_sequence(texts, batch_first=True, padding_value=pad),
-        **collate_trees([sentence.nodes for _, sentence in sentences], label_pad),
-        "document": torch.tensor([number for number, _ in sentences], dtype=torch.int64),
-        "num_documents": len(documents),
+        **collate_trees([own.nodes for _, own in rows], label_pad),
+        "document": torch.tensor([number for number, _ in rows], dtype=torch.int64),
     }
-    return {**batch, "packed": pack(batch, pad, label_pad)} if len(sentences) > len(documents) else batch
+
+
+def _packed(
+    documents: Sequence[tuple[Tensor, Any]], sentences: Sequence[tuple[int, SentenceTree]], pad: int, label_pad: int
+) -> dict[str, Any]:
+    """Joins consecutive sentences of one document as the trees of a forest, as long as they are no wider than others.
+
+    If each sentence were padded by itself, most of a batch would be padding.
+
+    Returns:
+        the entries of rows; ``leaves`` ``[R, N]`` and ``nodes`` ``[R, M]`` int64, the places of those of each sentence
+        in the flattened rows, one past the last at padding; ``most_leaves``, the greatest number in a document
+    """
+    sizes = [(own.length, len(own.nodes)) for _, own in sentences]
+    num_leaves, num_nodes = map(max, zip(*sizes))
+    rows: list[tuple[int, SentenceTree]] = []
+    first: list[tuple[int, int, int]] = []  # row, leaf and node with which each sentence begins
+    for (number, own), (leaves, nodes) in zip(sentences, sizes):
+        row = rows[-1][1] if rows and rows[-1][0] == number else None
+        if row is None or row.length + leaves > num_leaves or len(row.nodes) + nodes > num_nodes:
+            first.append((len(rows), 0, 0))
+            rows.append((number, own))
+        else:
+            first.append((len(rows) - 1, row.length, len(row.nodes)))
+            rows[-1] = number, row.joined(own)
+    batch = _collate_rows(documents, rows, pad, label_pad)
+    row_numbers, *begins = torch.tensor(first).unbind(1)
+
+    def places(begin: Tensor, size: Tensor, width: int) -> Tensor:
+        column = torch.arange(int(size.max()))
+        here = (row_numbers * width + begin)[:, None] + column
+        return here.masked_fill(column >= size[:, None], len(rows) * width)
+
+    widths = batch["tokens"].size(1), batch["label"].size(1)
+    leaves, nodes = map(places, begins, torch.tensor(sizes).unbind(1), widths)
+    most = max(sum(own.length for own in trees) for _, trees in documents)
+    return {**batch, "leaves": leaves, "nodes": nodes, "most_leaves": most}
 
 
 def collate_targets(sentences: Sequence[SentenceTree]) -> dict[str, Tensor | int]:

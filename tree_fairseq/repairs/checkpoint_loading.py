@@ -38,7 +38,6 @@ from omegaconf.errors import OmegaConfBaseException
 from tree_fairseq.errors import CheckpointError, TreeFairseqError
 from tree_fairseq.repairs.writing import hold_folder
 from tree_fairseq.support.files import require_plain_file
-from tree_fairseq.support.options import flag_of
 from tree_fairseq.support.python_versions import ONLY_WEIGHTS, environment
 
 logger = logging.getLogger(__name__)
@@ -92,7 +91,7 @@ def load_with_care(load: Callable) -> Callable:
                 state = load(path, given, *args, **kwargs)
             _refuse_code(state, path)
             _refuse_encoders(state, path, given)
-        drop_deleted_options(state, path)
+        drop_deleted_options(state)
         return state
 
     def load_checkpoint_to_cpu(path: str, *args: Any, **kwargs: Any) -> dict:
@@ -191,18 +190,10 @@ def compare_data(load: Callable) -> Callable:
         if require is not None and os.path.isfile(filename):
             # A file that cannot be read is the business of the function that loads it.
             with contextlib.suppress(CheckpointError):
-                require(_task_state(filename), fine_tuning=reset_optimizer)
+                require(load_weights_only(filename).get("task_state") or {}, fine_tuning=reset_optimizer)
         return load(self, filename, reset_optimizer, *args, **kwargs)
 
     return load_checkpoint
-
-
-def _task_state(path: str) -> dict:
-    """The state of the task in a checkpoint, whose weights are not read from the disk where torch can map the file."""
-    if Path(path).suffix == RELEASED or not zipfile.is_zipfile(path):
-        return load_weights_only(path).get("task_state") or {}
-    with _reading(path):
-        return torch.load(path, map_location="cpu", weights_only=True, mmap=True).get("task_state") or {}
 
 
 def receive_any_object(broadcast: Callable) -> Callable:
@@ -322,24 +313,6 @@ def _refuse_encoders(state: dict, path: str, given: Mapping[str, Any]) -> None:
             )
 
 
-_LAST_COMMIT = "98237f9"
-# Options that changed what a model computes, and the values whose models this version has.
-_KNOWN_VALUES = {
-    "ancestor_bias": ("none",),
-    "deletion": (False,),
-    "document_root": ("first", "mean"),
-    "max_distance": (16,),
-    "max_horizontal_positions": (100,),
-    "max_vertical_positions": (50,),
-    "no_parent_attention_feeding": (False,),
-    "signed_distance": (False,),
-    "treeformer_heads": (1,),
-    "treeformer_layer_norm": (False,),
-    "treeformer_level_weights": (False,),
-    "treeformer_within_sentences": (False,),
-    "treeformer_without_eos": (False,),
-    "unary_chains": ("lowest",),
-}
 _RENAMED_CRITERIA = {"rdrop_cross_entropy": "label_smoothed_cross_entropy"}  # the same loss in validation
 _REGISTRIES = {
     "model": MODEL_DATACLASS_REGISTRY,
@@ -348,38 +321,16 @@ _REGISTRIES = {
 }
 
 
-def drop_deleted_options(state: dict[str, Any], path: object) -> None:
-    """Drops from a checkpoint the settings that this version does not know, and that fairseq would therefore refuse.
-
-    An option that was for training alone is dropped. An option that changes what a model computes is dropped where its
-    value is one of those that this version has.
-
-    Args:
-        state: what fairseq loads from a checkpoint
-        path: of the checkpoint, for messages
-
-    Raises:
-        CheckpointError: the model computes something that this version cannot compute
-    """
+def drop_deleted_options(state: dict[str, Any]) -> None:
+    """Drops from what fairseq loads the settings that this version does not know, which fairseq would refuse."""
     cfg = state.get("cfg")
     if cfg is None:
         return
     for name, registry in _REGISTRIES.items():
         part = cfg.get(name)
-        _require_known_values(vars(part) if isinstance(part, Namespace) else part or {}, path)
         if isinstance(part, DictConfig):
             with open_dict(part):
                 part._name = _RENAMED_CRITERIA.get(part.get("_name"), part.get("_name"))
                 config = registry.get(part._name)
                 for option in [] if config is None else set(part) - set(config.__dataclass_fields__):
                     del part[option]
-
-
-def _require_known_values(options: Mapping[str, Any], path: object) -> None:
-    for name, values in _KNOWN_VALUES.items():
-        # Choices are text in some checkpoints and members of an enumeration in others.
-        if name in options and str(options[name]) not in map(str, values):
-            raise CheckpointError(
-                f"{path} was trained with {flag_of(name)} {options[name]}, which this version does not have; "
-                f"use the version of commit {_LAST_COMMIT}"
-            )

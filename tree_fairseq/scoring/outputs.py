@@ -65,20 +65,6 @@ def read_outputs(path: str | Path) -> Outputs:
     return outputs
 
 
-def read_hypotheses(path: str | Path, count: int | None = None) -> list[str]:
-    """Returns the best hypothesis of each sentence, in the order of the data set.
-
-    Raises ScoringError if a line is malformed, an id is missing (an interrupted or filtered run), or there are not
-    ``count`` hypotheses.
-    """
-    best = read_outputs(path).best
-    if (missing := next((index for index in range(len(best) or 1) if index not in best), None)) is not None:
-        raise ScoringError(f"{path}: sentence {missing} has no hypothesis: generation did not finish, or skipped it")
-    if count not in (None, len(best)):
-        raise ScoringError(f"{path} has {len(best)} hypotheses, the references are {count}")
-    return [best[index] for index in range(len(best))]
-
-
 def read_complete(path: str | Path, count: int) -> Outputs:
     """Reads the output of a complete run over ``count`` sentences, and warns of sentences without a hypothesis.
 
@@ -99,6 +85,15 @@ def read_complete(path: str | Path, count: int) -> Outputs:
     if empty:
         logger.warning("%s: %d of %d sentences have no output; they count as wrong", path, len(empty), count)
     return outputs
+
+
+def read_hypotheses(path: str | Path, count: int) -> list[str]:
+    """Returns the best hypothesis of each of ``count`` sentences; an empty text for one without a hypothesis.
+
+    Raises the errors of :func:`read_complete`.
+    """
+    best = read_complete(path, count).best
+    return [best.get(index, "") for index in range(count)]
 
 
 _HYPOTHESIS = re.compile(r"H-\d+\t")

@@ -18,10 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from fairseq.dataclass import FairseqDataclass
 from fairseq.scoring import BaseScorer, register_scorer
+from scipy import stats
 
-from tree_fairseq.classification.criterion import class_figures, pearson, spearman
+from tree_fairseq.classification.criterion import class_figures, moments, pearson
 from tree_fairseq.classification.examples import read_class_tree
 from tree_fairseq.classification.folder import class_order, is_number
 from tree_fairseq.errors import LabelColumnError, ScoringError
@@ -32,8 +34,6 @@ from tree_fairseq.scoring.significance import Resampling
 from tree_fairseq.support.python_versions import zip_equal
 
 _TITLES = {"accuracy": "accuracy", "macro_f1": "macro F1", "matthews": "Matthews", "f1": "F1"}
-_NO_VARIANCE = 1e-12
-"""A variance below this share of the squares is that of equal numbers, and comes from rounding."""
 
 
 def read_class(line: str, path: Path, number: int) -> tuple[str, int]:
@@ -126,34 +126,35 @@ class NumberMeasure(AdditiveMeasure):
 
     @cached_property
     def counts(self) -> np.ndarray:
-        """One, both numbers, their squares and their product, of each sentence: ``[sentences, 6]``.
+        """The moments of each sentence, ``[sentences, 6]``.
 
         The mean of the references is subtracted from all numbers: correlation and error do not depend on it, and sums
         of squares of large numbers would lose digits.
         """
-        theirs = np.array(self._references, np.float64)
-        ours = np.array(self._hypotheses, np.float64) - theirs.mean()
-        theirs = theirs - theirs.mean()
-        return np.stack([np.ones_like(ours), ours, theirs, ours**2, theirs**2, ours * theirs], axis=1)
+        sides = self._hypotheses, self._references
+        ours, theirs = (torch.tensor(list(map(float, side)), dtype=torch.float64) for side in sides)
+        return moments(ours - theirs.mean(), theirs - theirs.mean()).numpy()
 
     def statistic(self, sums: np.ndarray) -> dict[str, np.ndarray]:
-        size, ours, theirs, ours_squared, theirs_squared, product = np.moveaxis(sums, -1, 0)
-        variances = ours_squared - ours**2 / size, theirs_squared - theirs**2 / size
-        varies = (variances[0] > _NO_VARIANCE * ours_squared) & (variances[1] > _NO_VARIANCE * theirs_squared)
-        deviations = np.sqrt(np.where(varies, variances[0] * variances[1], np.inf))
+        size, _, _, ours_squared, theirs_squared, product = np.moveaxis(sums, -1, 0)
         error = (ours_squared - 2 * product + theirs_squared) / size
-        return {"pearson": 100 * (product - ours * theirs / size) / deviations, "mean_squared_error": error}
+        return {"pearson": pearson(sums), "mean_squared_error": error}
 
     def metrics(self, indices: Sequence[int]) -> dict[str, float]:
-        sides = ([float(side[index]) for index in indices] for side in (self._hypotheses, self._references))
-        ours, theirs = map(list, sides)
-        error = float(np.mean(np.subtract(ours, theirs) ** 2))
-        return {"pearson": pearson(ours, theirs), "spearman": spearman(ours, theirs), "mean_squared_error": error}
+        ours, theirs = ([float(side[index]) for index in indices] for side in (self._hypotheses, self._references))
+        return {**super().metrics(indices), "spearman": spearman(ours, theirs)}
 
     def differences(self, baseline: NumberMeasure, test: Resampling) -> dict[str, dict]:
         tested = super().differences(baseline, test)
         ours, theirs = (each.metrics(range(len(each._references))) for each in (self, baseline))
         return {name: {"difference": ours[name] - theirs[name], **tested.get(name, {})} for name in ours}
+
+
+def spearman(predicted: Sequence[float], right: Sequence[float]) -> float:
+    """Computes Spearman's correlation, that of the ranks, in percent; 0 if a side has fewer than two numbers."""
+    if min(len(set(predicted)), len(set(right))) < 2:
+        return 0.0
+    return 100 * float(stats.spearmanr(predicted, right).statistic)
 
 
 def confusion_table(confusion: dict) -> list[str]:
