@@ -21,14 +21,7 @@ from tree_fairseq.commands.check import check_folder
 from tree_fairseq.data_bin.kinds import export_forests
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.token_files import token_words
-from tree_fairseq.errors import (
-    DataFolderError,
-    DestinationExistsError,
-    DictionaryMismatchError,
-    InputError,
-    MissingTreesError,
-    UnknownClassError,
-)
+from tree_fairseq.errors import DataFolderError, DestinationExistsError, InputError, UnknownClassError
 from tree_fairseq.parsing.pieces import load_subword_model
 from tree_fairseq.trees.bracket import read_forest, read_tree
 from tree_fairseq.trees.spans import decode
@@ -262,24 +255,6 @@ def test_other_choices_are_refused_for_a_split_that_is_added(trees, rows, tmp_pa
     with pytest.raises(UnknownClassError, match=r"test\.trees:2: '5' is not a class, the classes are 0, 1, 2, 3, 4"):
         from_trees(tmp_path, data, *given(data), splits=("test",))
     assert check_folder(data) == []
-
-
-def test_texts_without_classes(rows, trees, tmp_path):
-    """``--only-source``: classes are not looked at, and need not be there."""
-    data = from_rows(rows, tmp_path / "bin", splits=("train",), parser="toy")
-    write_lines(tmp_path / "test.tsv", ["a good film", "not so bad\tunheard-of"])
-    from_rows(tmp_path, data, "--only-source", *given(data), splits=("test",), parser="toy")
-    manifest = Manifest.load(data)
-    assert manifest.split("text", "test").lines == 2 and list(record_of(data).splits) == ["train"]
-    assert check_folder(data) == []
-    with pytest.raises(MissingTreesError, match="not for test"):
-        manifest.verify_section(ClassificationRecord, data, ["test"])
-    write_lines(tmp_path / "test.trees", ["(- (x a) (7 film))"])
-    with pytest.raises(DictionaryMismatchError, match=r"lacks .* of 3 nodes"):
-        from_trees(tmp_path, tmp_path / "alone", "--only-source", *given(data), splits=("test",))
-    labelled = from_trees(trees, tmp_path / "labelled", splits=("train",))
-    alone = from_trees(tmp_path, tmp_path / "alone", "--only-source", *given(labelled), splits=("test",))
-    assert written_back(alone, "test", tmp_path) == ["(X (X a) (X film))"]
 
 
 # What can go wrong

@@ -163,22 +163,6 @@ def test_long_documents_are_cut_wherever_they_come_from(texts, data, tmp_path):
     take_all(data["documents"], tmp_path / "checkpoint_best.pt", TASK, lines, tmp_path, *limit, nbest=2)
 
 
-def test_examples_without_classes_are_classified(texts, data, learned, tmp_path):
-    given = ("--srcdict", data["trees"] / "dict.text.txt", "--tgtdict", data["trees"] / "dict.class.txt")
-    folder = preprocess(texts["trees"], "trees", tmp_path / "bin", *given)
-    prefix = texts["trees"] / "test"
-    run(
-        "preprocess", *TASK, "--testpref", f"{prefix},{prefix}", "--destdir", folder, "--input-format", "trees",
-        "--only-source", *given,
-    )  # fmt: skip
-    path = learned[1] / "checkpoint_best.pt"
-    output = generate(folder, path, "--gen-subset", "test1")
-    assert hypotheses(output) == hypotheses(generate(data["trees"], path))
-    assert not lines_of("T", output)
-    with pytest.raises(DataFolderError, match="no classes"):
-        run("validate", folder, "--path", path, "--batch-size", 4, "--cpu", *TASK, "--valid-subset", "test1")
-
-
 def test_translations_are_no_classes(trained):
     with pytest.raises(DataFolderError, match="use translate"):
         hub.from_pretrained(trained.folder, data_name_or_path=trained.data).classify(["a film"])

@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from tree_fairseq.classification.classifier import ClassTask
 from tree_fairseq.classification.folder import IGNORE
-from tree_fairseq.errors import DataFolderError, InputError
+from tree_fairseq.errors import InputError
 from tree_fairseq.support.options import option
 
 
@@ -45,9 +45,6 @@ class TreeClassificationCriterion(FairseqCriterion):
         The model returns ``logits`` ``[B, C]`` and, on request, ``node_logits`` ``[R, M, C]`` and ``leaf_logits``
         ``[R, N, C]``.
         """
-        if sample["target"] is None:
-            problem = "these examples have no classes, as they were preprocessed with --only-source"
-            raise DataFolderError(f"{problem}; they can only be classified")
         all_nodes = self.task.labels_all_nodes
         # Models that read sequences do not know the argument.
         output = model(**sample["net_input"], **({"node_logits": True} if all_nodes else {}))

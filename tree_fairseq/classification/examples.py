@@ -112,18 +112,15 @@ class Examples(NamedTuple):
 
     def counts_of_examples(self) -> Counter[str]:
         """Counts how often each class is that of an example."""
-        return Counter(own[0] for own in self.classes if own)
+        return Counter(own[0] for own in self.classes)
 
 
-def read_examples(
-    path: Path, input_format: str, known: Collection[str] | None, needs_class: bool = True, is_number: bool = False
-) -> Examples:
+def read_examples(path: Path, input_format: str, known: Collection[str] | None, is_number: bool = False) -> Examples:
     """Reads the examples of a file.
 
     Args:
         input_format: ``tsv`` or ``trees``; ``sentence`` or ``pair``
         known: the classes that may occur; None for any
-        needs_class: whether every example must have a class; if not, classes are not read
         is_number: whether each line has a number instead of the class
 
     Raises:
@@ -134,7 +131,7 @@ def read_examples(
     found, checked, is_binary, faults = Examples([], [], True), set[str](), True, FaultyLines()
     for number, line in enumerate(read_lines(path), start=1):
         with faults, placed(path, number):
-            example = read(line, needs_class)
+            example = read(line)
             for name in () if is_number else example.classes:
                 if name not in checked:
                     check_class(name, known)
@@ -155,10 +152,10 @@ def placed(path: str | Path, number: int) -> Iterator[None]:
         raise error.at(path, number) from None
 
 
-def _read_tree(line: str, needs_class: bool) -> Example:
-    read = read_class_tree(line, needs_class=needs_class)
+def _read_tree(line: str) -> Example:
+    read = read_class_tree(line)
     is_binary = len(reduce_spans(read.tree.spans)) == len(read.tree.leaves) - 1
-    return Example(read.classes if needs_class else [], write_forest(decode(read.tree)), is_binary)
+    return Example(read.classes, write_forest(decode(read.tree)), is_binary)
 
 
 def _one_class(label: str, column: int) -> str:
@@ -174,19 +171,17 @@ def _one_class(label: str, column: int) -> str:
     return names[0]
 
 
-def _read_columns(line: str, needs_class: bool, is_pair: bool, is_rated: bool) -> Example:
+def _read_columns(line: str, is_pair: bool, is_rated: bool) -> Example:
     if not line.strip():
         raise EmptyDocumentError("there is no text", hint=_NOTHING_TO_CLASSIFY)
     wanted = 1 + is_pair
     columns = line.split("\t")
-    if not needs_class <= len(columns) - wanted <= 1:
+    if len(columns) != wanted + 1:
         problem = f"{len(columns) - 1} tabs in a line where {wanted} are expected"
         column = len("\t".join(columns[: wanted + 1])) + 1 if len(columns) > wanted + 1 else None
         hint = f"{_PAIR if is_pair else _COLUMNS} Replace other tabs by blanks."
         raise LabelColumnError(problem, column=column, hint=hint)
     text = joined_sentences(columns[:wanted], is_pair)
-    if not needs_class:
-        return Example([], text)
     name = _one_class(columns[-1], len(line) - len(columns[-1]) + 1)
     if is_rated and not is_number(name):
         hint = "With --regression, a line has a decimal number instead of the class."

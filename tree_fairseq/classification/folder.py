@@ -210,13 +210,13 @@ class ExampleFiles(NamedTuple):
     Attributes:
         tokens: of each example, with EOS
         lengths: leaves of each document, or tokens of each text with the ends of its sentences, int64 ``[examples]``
-        targets: target tokens of each, with EOS; None if the split was preprocessed without classes
+        targets: target tokens of each, with EOS
         trees: full trees of each document; None in a folder without trees
     """
 
     tokens: Sequence[Tensor]
     lengths: np.ndarray
-    targets: Sequence[Tensor] | None
+    targets: Sequence[Tensor]
     trees: Sequence[StoredTree] | None
 
 
@@ -260,10 +260,9 @@ def open_split(
         for name in (name for prefix in texts for name in token_file_names(prefix, found_impl(prefix))):
             manifest.files[name].verify_size(folder / name)
         trees, sizes = None, [token_lengths(prefix) + 1 for prefix in texts]
-    tokens, targets = load(texts, text_dictionary), None
-    if record.splits.keys() & set(names):
-        manifest.verify_section(ClassificationRecord, folder, names)
-        targets = load([folder / record.splits[name].prefix for name in names], target_dictionary)
+    manifest.verify_section(ClassificationRecord, folder, names)
+    tokens = load(texts, text_dictionary)
+    targets = load([folder / record.splits[name].prefix for name in names], target_dictionary)
     counts = {len(examples) for examples in (tokens, targets, trees) if examples is not None}
     if len(counts) > 1:
         raise CorruptFileError(
@@ -274,13 +273,9 @@ def open_split(
 
 
 def export_class_trees(folder: Path, split: str) -> Iterator[str]:
-    """Writes the trees of a split with the classes as labels; as they are read, if the split has no classes."""
+    """Writes the trees of a split with the classes as labels."""
     forests = export_forests(folder, TEXT, split)
-    manifest = Manifest.load(folder)
-    if split not in manifest.section(ClassificationRecord).splits:
-        yield from map(write_forest, forests)
-        return
-    record = manifest.verify_section(ClassificationRecord, folder, [split])
+    record = Manifest.load(folder).verify_section(ClassificationRecord, folder, [split])
     dictionary = load_dictionary(folder, CLASS)
     lines = token_words(folder / record.splits[split].prefix, dictionary)
     for number, (forest, tokens) in enumerate(zip_equal(forests, lines), start=1):

@@ -73,8 +73,7 @@ FLAGS: Flags = {
 }
 _COLUMN_NAMES = "label labels class category target gold_label score sentiment rating polarity stars topic".split()
 # Other arguments of fairseq-preprocess that a folder of classes cannot have.
-_REFUSED = "source_modality target_modality joined_dictionary thresholdtgt nwordstgt".split()
-_REFUSED_WITHOUT_TREES = ("tree_parser", "only_source")
+_REFUSED = "source_modality target_modality joined_dictionary thresholdtgt nwordstgt only_source".split()
 
 
 def settled_arguments(args: Namespace) -> Namespace:
@@ -89,7 +88,7 @@ def settled_arguments(args: Namespace) -> Namespace:
         # "text" is the name of a side, not of a language.
         "tree_lang": args.tree_lang or "en" if has_trees else args.tree_lang,
     }
-    refused = given_flags(args, *_REFUSED, *(("regression",) if has_trees else _REFUSED_WITHOUT_TREES))
+    refused = given_flags(args, *_REFUSED, "regression" if has_trees else "tree_parser")
     refused[f"--input-format {input_format}"] = input_format not in (INPUT_FORMATS if has_trees else SENTENCE_FORMATS)
     refused[f"--source-lang {args.source_lang}"] = args.source_lang not in (None, TEXT)
     refused[f"--target-lang {args.target_lang}"] = args.target_lang not in (None, CLASS)
@@ -132,8 +131,7 @@ def _preprocess(args: Namespace, stock_main: StockMain) -> None:
     for file in inputs.values():
         require_parallel([file])
     examples, classes = _read_examples(args, plan.splits)
-    if not args.only_source:
-        _log_counts(args, examples, classes)
+    _log_counts(args, examples, classes)
     identity = None if text_options is None else TreeSide("source", TEXT, text_options).record().identity
     command = {**command_of(plan, inputs), "text_parser": identity}
     staging = Staging(plan.destination, command, args.parse_cache)
@@ -146,7 +144,7 @@ def _preprocess(args: Namespace, stock_main: StockMain) -> None:
         texts = _write_texts(plan, examples, work)
         texts = write_folder(plan, texts, work, stock_main, _class_dictionary(args, examples, classes, work))
         _check_trees(plan, manifest)
-        for split in () if args.only_source else plan.written_splits:
+        for split in plan.written_splits:
             written = [line.split() for line in read_lines(texts[split, CLASS].path)]
             record.splits[split] = _split_record(split, written, args.regression, work.output)
 
@@ -177,11 +175,11 @@ def _read_examples(args: Namespace, splits: tuple[Split, ...]) -> tuple[dict[str
 
     Without ``--tgtdict`` the classes are those of train.
     """
-    known, examples, has_classes = _given_classes(args), dict[str, Examples](), not args.only_source
+    known, examples = _given_classes(args), dict[str, Examples]()
     for split in splits:
         path = _file_of(args, split)
-        examples[split.name] = read_examples(path, args.input_format, known, has_classes, args.regression)
-        if known is None and has_classes:
+        examples[split.name] = read_examples(path, args.input_format, known, args.regression)
+        if known is None:
             if args.input_format != "trees" and not args.regression:
                 _refuse_header(path, examples["train"].counts_of_examples(), examples["train"].classes[0][0])
             known = sorted({*examples["train"].counts()} - {UNLABELLED}, key=class_order)
@@ -219,7 +217,7 @@ def _given_classes(args: Namespace) -> list[str] | None:
     """Reads the classes of ``--tgtdict``; None if they are those of train."""
     if args.regression:
         return []
-    if not args.tgtdict or args.only_source:
+    if not args.tgtdict:
         return None
     dictionary = Dictionary.load(args.tgtdict)
     names = dictionary.symbols[dictionary.nspecial :]
@@ -269,7 +267,7 @@ def _write_texts(plan: PreprocessPlan, examples: dict[str, Examples], work: Work
 
 def _class_dictionary(args: Namespace, examples: dict[str, Examples], classes: list[str], work: Work) -> dict[str, str]:
     """Writes the dictionary of classes or numbers if none is given; fairseq would sort the classes by frequency."""
-    if (args.tgtdict and not args.regression) or args.only_source:
+    if args.tgtdict and not args.regression:
         return {}
     dictionary = Dictionary()
     counts = None if args.regression else examples["train"].counts()

@@ -195,10 +195,6 @@ class LineParser:
         # The parser itself cuts raw text into sentences.
         return _digest([self._parser_identity(), self.kind, self.options.ssplit if self.kind == "text" else None])
 
-    def sentences(self, line: str, number: int = 1, path: TextPath = None) -> list[list[str]]:
-        """Returns the words of each sentence of a line, as the parser sees them."""
-        return [text.split(" ") for text in self._prepare(line, number, path).texts]
-
     def _prepare(self, line: str, number: int, path: TextPath) -> PreparedLine:
         check_line(line, path, number)
         if self.parser is None:
