@@ -19,7 +19,7 @@ import numpy as np
 from preprocess.command import run_command
 from preprocess.corpora import CorpusError
 from preprocess.overnight import domains, examples_file, read_forms
-from tree_fairseq.tree_insertion.oracles import CentralityOracle, ExactOracle, step_count
+from tree_fairseq.tree_insertion.oracles import ExactOracle, ProgramOracle, step_count
 from tree_fairseq.tree_insertion.target import TargetTree
 from tree_fairseq.trees.tree import Tree
 
@@ -64,7 +64,7 @@ def table(rows: dict[str, Bounds]) -> str:
 
 def _steps(form: Tree) -> tuple[int, int, int, int]:
     target = TargetTree.of(form)
-    greedy, exact = CentralityOracle(target), ExactOracle(target)
+    greedy, exact = ProgramOracle(target), ExactOracle(target)
     tokens = sum(3 if node.children else 1 for node in form.preorder())
     # Each step fills the middle of every slot, so n tokens take as many steps as n has binary digits.
     return step_count(greedy, given=2), step_count(greedy), exact.forest[0], tokens.bit_length()

@@ -9,7 +9,8 @@
 #   --domain NAME    publications, calendar, blocks, housing, restaurants, recipes, socialnetwork or basketball
 #   --arch A         tree_insertion_transformer, sequence_insertion_transformer, insertion_left_to_right or tree_gru; with
 #                    _overnight at the end the paper's size
-#   --oracle O       what tree_insertion_transformer learns from: centrality, the paper's, or exact
+#   --oracle O       what tree_insertion_transformer learns from: centrality, the paper's; program, with ties as in the
+#                    authors' program; tree-distance, with distances in the tree alone; or exact
 #   --supervision S  what sequence_insertion_transformer learns from: binary or uniform
 #   --simplify S     merged: calls and filters are merged; none: forms as published
 #   --average N      generate with the average of the last N checkpoints, one every 100 updates; 0: with the best one on the
@@ -30,9 +31,9 @@ DECODER=(--decoder-layers 3 --decoder-embed-dim 128 --decoder-ffn-embed-dim 512 
 case "$ARCH" in
     tree_insertion_transformer*) LOSS=(--criterion slot_kl_divergence --insertion-oracle "$ORACLE") LEARNED=$ORACLE
         case "$ORACLE" in # optimal insertions have no ranks, so no temperatures
-            centrality) LOSS+=(--target-distribution rank --target-temperature 0.1) ;;
+            centrality | program | tree-distance) LOSS+=(--target-distribution rank --target-temperature 0.1) ;;
             exact) LOSS+=(--target-distribution optimal) ;;
-            *) die "--oracle $ORACLE: give centrality or exact" ;;
+            *) die "--oracle $ORACLE: --help lists the oracles" ;;
         esac ;;
     # The temperature of the authors' code, which differs from that of trees; 0.1 learns far slower
     sequence_insertion_transformer*) LEARNED=$SUPERVISION
@@ -51,7 +52,8 @@ CHECKPOINT=checkpoint_best.pt
 
 WORK=$OUT/$DOMAIN
 TEXT=$WORK/text$(named SIMPLIFY SUBSET)
-BIN=$WORK/data-bin$(named SIMPLIFY SUBSET)
+BIN=$WORK/data-bin$(named SIMPLIFY SUBSET) STORED=both READ=() # both: centrality and exact
+[[ $ORACLE != program && $ORACLE != tree-distance ]] || BIN+=-$ORACLE STORED=$ORACLE READ=(--insertion-oracle "$ORACLE")
 RUN=$WORK/runs/$ARCH$(named SIMPLIFY SUBSET ORACLE SUPERVISION AVERAGE)-seed$SEED$FLAGS_NAME
 OUTPUT=$RUN$(named GENERATE_FLAGS)
 
@@ -63,7 +65,7 @@ step "$TEXT" python -m preprocess.overnight --data "$DATA" --domain "$DOMAIN" --
 # Words that are seen once are unknown.
 step "$BIN" fairseq-preprocess --user-dir "$ROOT/tree_fairseq" --task tree_insertion -s nl -t lf \
     --trainpref "$TEXT/train" --validpref "$TEXT/valid" --testpref "$TEXT/test" --destdir "$BIN" \
-    --target-notation bracket --insertion-oracle both --trajectories 5 --thresholdsrc 2 --workers "$WORKERS"
+    --target-notation bracket --insertion-oracle "$STORED" --trajectories 5 --thresholdsrc 2 --workers "$WORKERS"
 
 # The paper has a pretrained encoder, lr 5e-5, batches of 10 to 50 and 200 epochs; these settings are for encoders that are
 # trained as well. The model that is best on the validation set is kept.
@@ -81,7 +83,7 @@ step "$RUN/checkpoints/checkpoint_last.pt" fairseq-train "$BIN" --user-dir "$ROO
 
 step "$OUTPUT/generate-test.txt" fairseq-generate "$BIN" --user-dir "$ROOT/tree_fairseq" --task tree_insertion -s nl -t lf \
     --path "$RUN/checkpoints/$CHECKPOINT" --gen-subset test --beam 1 \
-    --batch-size 32 --required-batch-size-multiple 1 --results-path "$OUTPUT" $GENERATE_FLAGS
+    --batch-size 32 --required-batch-size-multiple 1 --results-path "$OUTPUT" "${READ[@]}" $GENERATE_FLAGS
 step "$OUTPUT/score.json" tree-fairseq score structural --run "$OUTPUT" --references "$TEXT" --data "$BIN" \
     --unordered "${UNORDERED[@]}" --primary accuracy_unordered --checkpoint "$RUN/checkpoints/$CHECKPOINT" \
     --describe recipe=overnight domain="$DOMAIN" arch="$ARCH" learned="$LEARNED" seed="$SEED" --result "$OUT/result.json"

@@ -73,7 +73,7 @@ def test_validation_generates(system):
     assert logged("best_accuracy", system.log) == [max(accuracies[: count + 1]) for count in range(1, 4)]
 
 
-@pytest.mark.parametrize("system", ["numbered"], indirect=True)
+@pytest.mark.parametrize("system", ["parsed source"], indirect=True)
 def test_partial_trees_are_counted(system, tmp_path, monkeypatch):
     arguments = ["--run", tmp_path, "--references", system.text, "--data", system.data]
     for is_partial in (False, True):

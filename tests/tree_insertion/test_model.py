@@ -13,20 +13,22 @@ from fairseq.models.transformer import TransformerDecoderBase
 from torch.nn import functional
 
 from tests.nn.direct_copying import assert_equal_gradients, direct_copying
-from tests.nn.tiny import build, sizes_of, tiny_task
+from tests.nn.tiny import arguments, build, sizes_of, tiny_task
 from tests.tree_insertion.insertion_pairs import TINY, Examples, build_insertion, insertion_task
 from tests.tree_insertion.partial_trees import PAD
 from tree_fairseq.data_bin.symbol_dictionary import texts_of
 from tree_fairseq.errors import InputError, MissingTreesError
 from tree_fairseq.nn.shared_memory import STATES, MemoryDecoder
-from tree_fairseq.tree_insertion.target import KINDS
-from tree_fairseq.tree_insertion.tree_shapes import CLOSING, OPENING, read_partial_trees
+from tree_fairseq.tree_insertion.model import TreeInsertionTransformerModel
+from tree_fairseq.tree_insertion.target import ANCESTOR, DESCENDANT, KINDS
+from tree_fairseq.tree_insertion.tree_shapes import CLOSING, NO_NEIGHBOUR, OPENING, ROLES, read_partial_trees
 
 VARIANTS = {
     "transformer": (),
     "tree encoder": ("--insertion-encoder", "tree"),
     "leaves alone": ("--insertion-encoder", "tree", "--no-node-cross-attention", "--no-subtree-mask"),
     "no child relations": ("--no-child-relations",),
+    "as published": ("--as-published", "--insertion-encoder", "tree"),
     "absolute": ("--absolute-positions",),
     "absolute, learned": ("--absolute-positions", "--decoder-learned-pos"),
     "copying": ("--copy-source",),
@@ -205,6 +207,38 @@ def test_without_relations_it_is_fairseqs_decoder_over_a_set_of_nodes(variant):
         torch.nn.init.zeros_(model.decoder.relations.values)
         # fairseq takes the softmax of weights that it returns in single precision.
         torch.testing.assert_close(model(**inputs)["logits"], logits_of(model, states, inputs), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("flags", [(), ("--decoder-normalize-before",)])
+def test_slots_as_published_are_tokens_of_fairseqs_decoder_under_a_mask(flags, monkeypatch):
+    """Without relations: nodes see nodes, a slot its neighbours, and nobody a slot."""
+    monkeypatch.setattr(utils, "softmax", lambda scores, dim, onnx_trace=False: scores.softmax(dim))
+    args = arguments(TINY, "--as-published")
+    args.decoder_normalize_before = bool(flags)
+    model = TreeInsertionTransformerModel.build_model(args, insertion_task()).double().eval()
+    for table in (*model.decoder.relations.parameters(), model.decoder.slots.keys, model.decoder.slots.values):
+        torch.nn.init.zeros_(table)
+    inputs = EXAMPLES.net_input([2])
+    partial, count = inputs["partial_tree"], len(model.decoder.dictionary)
+    kinds = torch.tensor([{DESCENDANT: 0, ANCESTOR: 1}.get(slot % KINDS, 2) for slot in partial["slots"].tolist()])
+    tokens = torch.cat([partial["labels"], count + kinds.unsqueeze(0)], dim=1)
+    nodes = partial["labels"].size(1)
+    mask = torch.full((tokens.size(1), tokens.size(1)), -torch.inf, dtype=torch.float64)
+    mask[:nodes, :nodes] = 0
+    for slot, seen in enumerate(partial["neighbours"].tolist()):
+        mask[nodes + slot, [number // ROLES for number in seen if number != NO_NEIGHBOUR]] = 0
+    monkeypatch.setattr(TransformerDecoderBase, "buffered_future_mask", lambda self, x: mask)
+    stock = TransformerDecoderBase(model.cfg, model.decoder.dictionary, model.decoder.embed_tokens).double().eval()
+    stock.embed_positions = None
+    own = stock.state_dict()
+    stock.load_state_dict({name: model.decoder.state_dict().get(name, own[name]) for name in own})
+    stock.embed_tokens = torch.nn.Embedding.from_pretrained(
+        torch.cat([model.decoder.embed_tokens.weight, model.decoder.slots.embed]), padding_idx=PAD
+    )
+    with torch.no_grad():
+        states = stock.extract_features(tokens, model.encoder(inputs["src_tokens"], inputs["src_lengths"]))[0]
+        expected = model.decoder.output_layer(states[0, nodes:])
+        torch.testing.assert_close(model(**inputs)["logits"], expected, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("variant", ["absolute", "absolute, learned"])

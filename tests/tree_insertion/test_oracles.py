@@ -14,7 +14,15 @@ from tests.strategies import symbol_trees
 from tests.tree_insertion.allowed_sets import allowed_sets, distance_sums, keys_of, ranks_of, steps_of, trajectory
 from tests.tree_insertion.partial_trees import insert, slot_mask
 from tree_fairseq.support.python_versions import zip_equal
-from tree_fairseq.tree_insertion.oracles import CentralityOracle, ExactOracle, Trajectory, step_count, trajectories
+from tree_fairseq.tree_insertion.oracles import (
+    CentralityOracle,
+    ExactOracle,
+    ProgramOracle,
+    Trajectory,
+    TreeDistanceOracle,
+    step_count,
+    trajectories,
+)
 from tree_fairseq.tree_insertion.target import (
     ANCESTOR,
     DESCENDANT,
@@ -30,7 +38,7 @@ from tree_fairseq.trees.tree import Tree
 FIGURE_2 = "( A ( B ( C D E ) K ( F ( G H I J ) ) ) )"
 APPENDIX_D = """( call_SW_listValue ( filter ( call_SW_getProperty ( call_SW_singleton en.article ) ( string !type ) )
     ( condition ( string publication_date ) ( string = ) ( date 2004 -1 -1 ) ) ) )"""
-ORACLES = {"centrality": CentralityOracle, "exact": ExactOracle}
+ORACLES = {"centrality": CentralityOracle, "exact": ExactOracle, "program": ProgramOracle}
 
 
 def read(text: str) -> Tree:
@@ -94,6 +102,19 @@ def some_state(target: TargetTree, data: st.DataObject):
 
 
 @given(symbol_trees(), st.data())
+@settings(max_examples=20)
+def test_centrality_in_the_tree_alone_is_equation_4(tree, data):
+    target = TargetTree.of(tree)
+    state = some_state(target, data)
+    edges = {node: {*target.children[node], target.parents[node]} - {-1} for node in range(len(target))}
+    sums = distance_sums(TreeDistanceOracle(target), state)
+    for node in state.candidates.tolist():
+        region = np.flatnonzero(state.region_of == state.region_of[node]).tolist()
+        distances = walked(edges, node)
+        assert sums[node] == sum(distances[other] for other in region)
+
+
+@given(symbol_trees(), st.data())
 @settings(max_examples=40)
 def test_centrality_by_walking_through_the_graph_of_each_region(tree, data):
     target = TargetTree.of(tree)
@@ -118,22 +139,20 @@ def test_centrality_by_walking_through_the_graph_of_each_region(tree, data):
 def test_ranks_by_sorting_each_slot(tree, data):
     target = TargetTree.of(tree)
     state = some_state(target, data)
-    central, exact = CentralityOracle(target), ExactOracle(target)
-    sums, ranks = distance_sums(central, state), ranks_of(central, state)
+    central, program, exact = CentralityOracle(target), ProgramOracle(target), ExactOracle(target)
+    sums = distance_sums(central, state)
     costs, behind = keys_of(exact, state), ranks_of(exact, state)
     assert steps_of(exact, state) == max(costs[behind == 0], default=0)
     for slot in np.unique(state.slots):
         own = np.flatnonzero(state.slots == slot)
-        order = sorted(
-            own,
-            key=lambda entry: (
-                sums[(node := state.candidates[entry])],
-                target.ends[node] - node,
-                target.labels[node],
-                node,
-            ),
-        )
-        assert ranks[order].tolist() == list(range(len(own)))
+        for oracle, tie in (
+            (central, lambda node: -target.depths[node]),
+            (program, lambda node: target.ends[node] - node),
+        ):
+            order = sorted(
+                own, key=lambda entry: (sums[(node := state.candidates[entry])], tie(node), target.labels[node], node)
+            )
+            assert ranks_of(oracle, state)[order].tolist() == list(range(len(own)))
         assert (behind[own] == costs[own] - costs[own].min()).all()
 
 

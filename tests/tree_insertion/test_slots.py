@@ -21,7 +21,8 @@ from tests.tree_insertion.partial_trees import (
     slot_mask,
 )
 from tree_fairseq.support.python_versions import zip_equal
-from tree_fairseq.tree_insertion.decoder import SlotVectors
+from tree_fairseq.tree_insertion.decoder import TreeRelationAttention
+from tree_fairseq.tree_insertion.slots import SlotTokens, SlotVectors
 from tree_fairseq.tree_insertion.target import ANCESTOR, DESCENDANT, FIRST_CHILD, KINDS, NEXT_SIBLING
 from tree_fairseq.tree_insertion.tree_shapes import (
     AS_ANCESTOR,
@@ -119,6 +120,42 @@ def test_slots_are_sums_of_their_neighbours(batch):
     parameters = [states, module.maps.weight, module.maps.bias]
     scale = torch.randn_like(expected)
     fast, slow = (torch.autograd.grad((scale * made.square()).sum(), parameters) for made in (vectors, expected))
+    for ours, theirs in zip_equal(fast, slow):
+        torch.testing.assert_close(ours, theirs)
+
+
+@settings(max_examples=15, deadline=None)
+@given(batch=batches(max_nodes=7))
+def test_slots_that_are_tokens_attend_to_their_neighbours_alone(batch):
+    """Equations of section 3.2.2 with the mask of section 3.2.3, slot by slot and head by head."""
+    heads, size = 2, 4
+    attention = TreeRelationAttention(heads * size, heads, self_attention=True).double().eval()
+    tokens = SlotTokens(heads * size, size).double()
+    queries, states = (
+        torch.randn(count, 1, heads * size, dtype=torch.float64, requires_grad=True)
+        for count in (len(batch["slots"]), int((batch["labels"] != PAD).sum()))
+    )
+    found = attention(queries, None, None, key_padding_mask=tokens.neighbours(states, batch["neighbours"]))[0]
+    expected, first, place = [], 0, 0
+    for parents in rows(batch):
+        for node, kind in np.argwhere(slot_mask(np.array(parents))).tolist():
+            seen = neighbours_of(parents, node, kind)
+            query = attention.q_proj(queries[place, 0]).split(size)
+            parts = []
+            for head in range(heads):
+                key, value = (
+                    torch.stack(
+                        [layer(states[first + other, 0]).split(size)[head] + table[role] for other, role in seen]
+                    )
+                    for layer, table in ((attention.k_proj, tokens.keys), (attention.v_proj, tokens.values))
+                )
+                parts.append((query[head] @ key.T / size**0.5).softmax(0) @ value)
+            expected.append(attention.out_proj(torch.cat(parts)))
+            place += 1
+        first += len(parents)
+    torch.testing.assert_close(found.squeeze(1), torch.stack(expected))
+    parameters = [queries, states, tokens.keys, tokens.values, *attention.parameters()]
+    fast, slow = (torch.autograd.grad(each.square().sum(), parameters) for each in (found, torch.stack(expected)))
     for ours, theirs in zip_equal(fast, slow):
         torch.testing.assert_close(ours, theirs)
 

@@ -121,7 +121,7 @@ class TargetDistribution:
     """The distribution over the labels of a slot that a model learns.
 
     Attributes:
-        kind: ``rank``, a softmax over negative ranks (Lukovnikov & Fischer 2021, Equation 6); ``optimal``, the same
+        kind: ``rank``, a softmax over negative ranks (Lukovnikov & Fischer 2021, Equation 5); ``optimal``, the same
             probability for all insertions of rank 0; ``uniform``, the same for all
         temperature: of the softmax
         merge: combines the weights of equal labels in one slot; ``np.maximum`` lets the best one count

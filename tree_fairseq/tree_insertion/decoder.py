@@ -1,17 +1,7 @@
 """Decoder of partial trees, which scores the labels of all slots (Lukovnikov & Fischer 2021, section 3.2).
 
-B is the number of trees, M of nodes of the largest one, n of all nodes, Z of slots. A slot sees only its immediate
-neighbours, each through a linear map of its own (section 3.2.3):
-
-=================  =============================================================
-slot of node u     sum of
-=================  =============================================================
-`DESCENDANT`       u as ancestor
-`ANCESTOR`         u as descendant
-`FIRST_CHILD`      u as parent, its first child as right neighbour
-`NEXT_SIBLING`     u's parent as parent, u as left and, if it has one, its next
-                   sibling as right neighbour
-=================  =============================================================
+B is the number of trees, M of nodes of the largest one, n of all nodes, Z of slots. What a slot sees of the nodes is in
+:mod:`tree_fairseq.tree_insertion.slots`.
 """
 
 from __future__ import annotations
@@ -29,19 +19,9 @@ from tree_fairseq.nn.copying import PointedMemory, SourcePointer
 from tree_fairseq.nn.encoders import encoder_of
 from tree_fairseq.nn.shared_memory import FAST_ROW, PackedRows, ProjectedMemory, cross_attention_options
 from tree_fairseq.support.python_versions import zip_equal
+from tree_fairseq.tree_insertion.slots import SlotNeighbours, SlotTokens, SlotVectors
 from tree_fairseq.tree_insertion.target import KINDS
-from tree_fairseq.tree_insertion.tree_shapes import (
-    ACROSS,
-    CHILD,
-    CHILD_OF,
-    CLOSING,
-    DOWN,
-    NO_NEIGHBOUR,
-    OPENING,
-    RELATIONS,
-    ROLES,
-    UP,
-)
+from tree_fairseq.tree_insertion.tree_shapes import ACROSS, CHILD, CHILD_OF, CLOSING, DOWN, OPENING, RELATIONS, UP
 
 
 def without_child_relations(rows: Tensor) -> Tensor:
@@ -116,13 +96,20 @@ class TreeRelationAttention(MultiheadAttention):
         return torch.cat(weights), torch.cat(biases)
 
     def forward(
-        self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: PairRelations, **kwargs
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        key_padding_mask: Union[PairRelations, SlotNeighbours],
+        **kwargs,
     ) -> tuple[Tensor, Optional[Tensor]]:
         """Attends within the trees of a batch, whose nodes are packed, ``[n, 1, D]``; weights are never returned.
 
         ``key`` and ``value`` are not read. ``key_padding_mask`` holds the relations, and the padding; fairseq's decoder
-        layer passes it on unread.
+        layer passes it on unread. With neighbours in its place, the queries are slots, ``[Z, 1, D]``.
         """
+        if isinstance(key_padding_mask, SlotNeighbours):
+            return self._to_neighbours(query, key_padding_mask), None
         relations, nodes = key_padding_mask, key_padding_mask.nodes
         if relations.projection is None:
             projected = (project(query) for project in (self.q_proj, self.k_proj, self.v_proj))
@@ -144,24 +131,20 @@ class TreeRelationAttention(MultiheadAttention):
         output = weights[..., : values.size(2)].to(values.dtype) @ values + sums @ relations.values
         return self.out_proj(nodes.join(output)), None
 
-
-class SlotVectors(nn.Module):
-    """Vectors of all slots of a batch, of width D."""
-
-    def __init__(self, width: int):
-        super().__init__()
-        self.maps = nn.Linear(width, ROLES * width)
-        for matrix in self.maps.weight.split(width):
-            nn.init.xavier_uniform_(matrix)
-        nn.init.zeros_(self.maps.bias)
-
-    def forward(self, states: Tensor, neighbours: Tensor) -> Tensor:
-        """Adds up the mapped states ``[n, D]`` of the neighbours ``[Z, 3]`` of each slot; returns ``[Z, D]``.
-
-        See :func:`tree_fairseq.tree_insertion.tree_shapes.slot_neighbours`.
-        """
-        mapped = self.maps(states).view(-1, states.size(1))  # (n, 5 D) -> (5 n, D)
-        return functional.embedding_bag(neighbours, mapped, mode="sum", padding_idx=NO_NEIGHBOUR)
+    def _to_neighbours(self, slots: Tensor, seen: SlotNeighbours) -> Tensor:
+        """The same equations for slots, which see up to three nodes and no slot, not even themselves."""
+        queries = self.q_proj(slots).view(-1, 1, self.num_heads, self.head_dim) * self.scaling  # Z x 1 x H x D/H
+        read = (project(seen.states).view(-1, self.num_heads, self.head_dim) for project in (self.k_proj, self.v_proj))
+        keys, values = (
+            states[seen.node] + of_roles[seen.role].unsqueeze(2)  # Z x 3 x H x D/H
+            for states, of_roles in zip_equal(read, (seen.keys, seen.values))
+        )
+        scores = (queries * keys).sum(3)  # Z x 3 x H
+        exact = scores.to(torch.promote_types(scores.dtype, torch.float32)).masked_fill(
+            seen.missing[..., None], -torch.inf
+        )
+        weights = self.dropout_module(exact.softmax(1)).to(values.dtype)
+        return self.out_proj((weights.unsqueeze(3) * values).sum(1).flatten(1)).unsqueeze(1)  # Z x 1 x D
 
 
 @dataclass(frozen=True)
@@ -196,7 +179,9 @@ class TreeInsertionDecoder(TransformerDecoderBase):
         else:
             self.embed_positions = None
             self.relations = TreeRelations(self.embed_dim // cfg.decoder.attention_heads, not cfg.no_child_relations)
-        self.slots = SlotVectors(self.embed_dim)
+        self.slots: Union[SlotVectors, SlotTokens] = SlotVectors(self.embed_dim)
+        if cfg.as_published:
+            self.slots = SlotTokens(embed_tokens.embedding_dim, self.embed_dim // cfg.decoder.attention_heads)
         self.pointer: Optional[SourcePointer] = None
 
     def build_decoder_layer(self, cfg, no_encoder_attn: bool = False):
@@ -219,8 +204,8 @@ class TreeInsertionDecoder(TransformerDecoderBase):
         """Scores what may be inserted in partial trees; see :meth:`TreeInsertionTransformerModel.forward`."""
         labels = partial_tree["labels"]
         nodes = PackedRows(partial_tree["nodes"], tuple(labels.shape))
-        states = self._node_states(partial_tree, nodes, memory)  # n x D
-        vectors = self.slots(states, partial_tree["neighbours"])
+        states = self._node_states(partial_tree, nodes, memory)  # n x D, or of slots Z x D
+        vectors = self.slots(states, partial_tree["neighbours"]) if isinstance(self.slots, SlotVectors) else states
         if self.project_out_dim is not None:
             vectors = self.project_out_dim(vectors)
         slots, logits = partial_tree["slots"], self.output_layer(vectors)
@@ -233,6 +218,8 @@ class TreeInsertionDecoder(TransformerDecoderBase):
         if self.relations is not None:
             packed = nodes.pack(partial_tree["labels"]).unsqueeze(1)  # (R, M) -> (n, 1)
             relations = self.relations(partial_tree["relations"], partial_tree["relation_rows"], nodes)
+            if isinstance(self.slots, SlotTokens):
+                return self._slot_states(self.slots, packed, partial_tree, memory, relations)
             return self._states(packed, self.embed_tokens.weight, memory, relations).squeeze(1)  # (n, 1, D) -> (n, D)
         tokens = self._bracketed(partial_tree)
         table = torch.cat([self.embed_tokens.weight, self.embed_brackets.weight])
@@ -258,6 +245,42 @@ class TreeInsertionDecoder(TransformerDecoderBase):
         of masks, and hand them on unread.
         """
         rows = padding.nodes if isinstance(padding, PairRelations) else None
+        x = self._embedded(tokens, table)
+        for layer, projected, merged in zip_equal(self.layers, memory.layers, memory.merged):
+            mask = padding if rows is None else replace(padding, projection=merged)
+            x, _, _ = layer(x, encoder_out=projected, encoder_padding_mask=rows, self_attn_padding_mask=mask)
+        return x if self.layer_norm is None else self.layer_norm(x)
+
+    def _slot_states(
+        self,
+        tokens: SlotTokens,
+        packed: Tensor,
+        partial_tree: dict[str, Tensor],
+        memory: DecoderMemory,
+        relations: PairRelations,
+    ) -> Tensor:
+        """Returns the states ``[Z, D]`` of slots after all layers, beside nodes ``[n, 1]``, which do not see them."""
+        slots, shape = partial_tree["slots"], partial_tree["labels"].shape
+        table = torch.cat([self.embed_tokens.weight, tokens.embed])
+        x = self._embedded(packed, table)
+        of_slots = self._embedded((self.embed_tokens.num_embeddings + tokens.tokens(slots)).unsqueeze(1), table)
+        rows = PackedRows(slots, (shape[0], KINDS * shape[1]))
+        for number, (layer, projected, merged) in enumerate(zip_equal(self.layers, memory.layers, memory.merged), 1):
+            read = layer.self_attn_layer_norm(x) if layer.normalize_before else x
+            seen = tokens.neighbours(read, partial_tree["neighbours"])
+            of_slots, _, _ = layer(
+                of_slots, encoder_out=projected, encoder_padding_mask=rows, self_attn_padding_mask=seen
+            )
+            if number < len(self.layers):  # nobody reads the last states of nodes
+                mask = replace(relations, projection=merged)
+                x, _, _ = layer(
+                    x, encoder_out=projected, encoder_padding_mask=relations.nodes, self_attn_padding_mask=mask
+                )
+        of_slots = of_slots.squeeze(1)
+        return of_slots if self.layer_norm is None else self.layer_norm(of_slots)
+
+    def _embedded(self, tokens: Tensor, table: Tensor) -> Tensor:
+        """Embeds tokens ``[T, R]``, rows of a table, as ``[T, R, D]``."""
         x = self.embed_scale * functional.embedding(tokens, table, self.padding_idx)
         if self.quant_noise is not None:
             x = self.quant_noise(x)
@@ -267,8 +290,4 @@ class TreeInsertionDecoder(TransformerDecoderBase):
             x = x + self.embed_positions(tokens.t()).transpose(0, 1)
         if self.layernorm_embedding is not None:
             x = self.layernorm_embedding(x)
-        x = self.dropout_module(x)
-        for layer, projected, merged in zip_equal(self.layers, memory.layers, memory.merged):
-            mask = padding if rows is None else replace(padding, projection=merged)
-            x, _, _ = layer(x, encoder_out=projected, encoder_padding_mask=rows, self_attn_padding_mask=mask)
-        return x if self.layer_norm is None else self.layer_norm(x)
+        return self.dropout_module(x)

@@ -68,7 +68,9 @@ class TreeInsertionModelConfig(FairseqDataclass):
 
     no_child_relations: bool = option(False, "ablation: parents and children are one step apart, whichever child it is")
     absolute_positions: bool = option(
-        False, "ablation: the decoder reads labels and brackets with positions in that sequence, without relations"
+        False,
+        "ablation: the decoder reads labels and brackets with positions in that sequence, without relations",
+        published=False,
     )
 
 

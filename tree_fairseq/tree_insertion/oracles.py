@@ -23,13 +23,17 @@ class CentralityOracle:
 
     Closeness centrality (Equation 4) is highest for the node with the least sum of distances to the nodes of its
     region. Distances are those in the graph of the region, where neighbouring siblings are joined by an edge, as in the
-    paper's program: without these edges subtrees of a region would not be connected.
+    paper's program: without these edges subtrees of a region would not be connected. Ties are broken as in the paper:
+    trajectories draw one of the most central nodes (section 3.3.2), and ranks favour the lower one, then the
+    alphabetically first (section 3.3.3).
     """
+
+    sibling_edges = True
 
     def __init__(self, target: TargetTree):
         self.target = target
         depths, ends = np.array(target.depths), np.array(target.ends)
-        self.sizes = ends - np.arange(len(target))
+        self.depths, self.sizes = depths, ends - np.arange(len(target))
         paths = _root_paths(depths)
         common = _common_ancestor_depths(depths)
         each = np.arange(len(target))[:, None]
@@ -40,9 +44,11 @@ class CentralityOracle:
         # If one node is an ancestor of the other, their distance is the difference of their depths.
         forked = (self.ancestors != each) & (self.ancestors != each.T)
         distances = depths[:, None] + depths - 2 * common
-        self.inside = distances - (forked & (apart == 1))
-        # If the common ancestor is outside of the region, the path goes over all siblings between the branches.
-        self.outside = np.where(forked, distances - 2 + apart, self.inside)
+        self.inside = self.outside = distances
+        if self.sibling_edges:
+            self.inside = distances - (forked & (apart == 1))
+            # If the common ancestor is outside of the region, the path goes over all siblings between the branches.
+            self.outside = np.where(forked, distances - 2 + apart, self.inside)
 
     def distance_sums(self, region: Region) -> tuple[np.ndarray, np.ndarray]:
         """Returns the nodes of a region, ascending, and the sum of each node's distances to all: 1 / centrality."""
@@ -56,17 +62,36 @@ class CentralityOracle:
         return members, np.where(self.ancestors[both] == region.top, self.outside[both], self.inside[both]).sum(1)
 
     def region_keys(self, region: Region, candidates: Sequence[int]) -> list[int]:
-        """Orders allowed nodes by centrality; of equally central ones, those with fewer descendants come first."""
+        """Orders allowed nodes by centrality, the most central first."""
         members, sums = self.distance_sums(region)
-        chosen = np.asarray(candidates)
-        keys = sums[np.searchsorted(members, chosen)] * (len(self.target) + 1) + self.sizes[chosen]
-        return keys.tolist()
+        return sums[np.searchsorted(members, candidates)].tolist()
 
     def region_ranks(self, candidates: Sequence[int], keys: Sequence[int]) -> list[int]:
-        """Ranks allowed nodes from 0 (Equation 5); ties are broken by label, then by place."""
-        labels = self.target.labels
-        order = sorted(range(len(keys)), key=lambda place: (keys[place], labels[candidates[place]], candidates[place]))
-        return np.argsort(order).tolist()
+        """Ranks allowed nodes from 0 (section 3.3.3); after the label, the place breaks ties."""
+        nodes = [(key, *self.tie(node), self.target.labels[node], node) for key, node in zip_equal(keys, candidates)]
+        return np.argsort(sorted(range(len(nodes)), key=nodes.__getitem__)).tolist()
+
+    def tie(self, node: int) -> tuple[int, ...]:
+        """Orders equally central nodes before their labels do: lower ones come first."""
+        return (-int(self.depths[node]),)
+
+
+class ProgramOracle(CentralityOracle):
+    """The same with ties as in the program of the paper's authors: nodes with fewer descendants come first, always."""
+
+    def region_keys(self, region: Region, candidates: Sequence[int]) -> list[int]:
+        """Orders allowed nodes by centrality, then by their descendants."""
+        keys = np.array(super().region_keys(region, candidates))
+        return (keys * (len(self.target) + 1) + self.sizes[np.asarray(candidates)]).tolist()
+
+    def tie(self, node: int) -> tuple[int, ...]:
+        return ()
+
+
+class TreeDistanceOracle(CentralityOracle):
+    """The same with distances in the target tree, without edges between siblings: Equation 4 as it is written."""
+
+    sibling_edges = False
 
 
 def _root_paths(depths: np.ndarray) -> np.ndarray:

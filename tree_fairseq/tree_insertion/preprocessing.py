@@ -45,8 +45,9 @@ _FOLDER = "insertion"  # in the staging folder
 _FLAGS = {
     "--insertion-oracle": {
         "choices": (*ORACLES, "both"),
-        "help": "whose trajectories are stored: centrality inserts the most central nodes first, exact takes the "
-        "fewest steps (default: both)",
+        "help": "whose trajectories are stored: centrality inserts the most central nodes first; exact takes the "
+        "fewest steps; both of these (the default); program is centrality with ties as in the program of the paper's "
+        "authors, and tree-distance with distances in the tree alone, as Equation 4 is written",
     },
     "--trajectories": {
         "type": int,
@@ -99,7 +100,7 @@ def _new_record(args: Namespace) -> InsertionRecord:
     return InsertionRecord(
         lang=args.target_lang,
         notation=args.target_notation,
-        oracles=list(ORACLES) if args.insertion_oracle == "both" else [args.insertion_oracle],
+        oracles=["centrality", "exact"] if args.insertion_oracle == "both" else [args.insertion_oracle],
         trajectories=args.trajectories,
     )
 

@@ -21,7 +21,7 @@ import logging
 import os
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -33,7 +33,15 @@ from tree_fairseq.data_bin.index_files import data_and_index, map_values, read_i
 from tree_fairseq.errors import CorruptFileError, InputError, SymbolTreeError
 from tree_fairseq.support.processes import ProcessPool
 from tree_fairseq.tree_insertion.dictionary import label_of, words_of
-from tree_fairseq.tree_insertion.oracles import CentralityOracle, ExactOracle, Trajectory, trajectories
+from tree_fairseq.tree_insertion.oracles import (
+    CentralityOracle,
+    ExactOracle,
+    Oracle,
+    ProgramOracle,
+    Trajectory,
+    TreeDistanceOracle,
+    trajectories,
+)
 from tree_fairseq.tree_insertion.target import ROOT_LABEL, TargetTree
 from tree_fairseq.trees.notations import Notation
 from tree_fairseq.trees.text import Chunk, TextInput, chunk_lines
@@ -41,7 +49,12 @@ from tree_fairseq.trees.tree import Tree
 
 logger = logging.getLogger(__name__)
 
-ORACLES = {"centrality": CentralityOracle, "exact": ExactOracle}
+ORACLES: dict[str, Callable[[TargetTree], Oracle]] = {
+    "centrality": CentralityOracle,
+    "exact": ExactOracle,
+    "program": ProgramOracle,
+    "tree-distance": TreeDistanceOracle,
+}
 
 _HEAD = 2
 _TREES_AT_A_TIME = 64

@@ -54,7 +54,9 @@ class TreeInsertionConfig(ValidationAccuracyConfig, TranslationWithTreesConfig):
         None, "with --eval-accuracy, labels whose children may be in any order, separated by blanks"
     )
     insertion_oracle: ChoiceEnum(list(ORACLES)) = option(
-        "centrality", "oracle of the trajectories to learn from: central nodes first (the paper's), or the fewest steps"
+        "centrality",
+        "oracle of the trajectories to learn from: central nodes first (the paper's), the fewest steps, or another of "
+        "the folder",
     )
     target_distribution: ChoiceEnum(["rank", "optimal", "uniform"]) = option(
         "rank",
