@@ -108,7 +108,7 @@ def test_the_memory_can_be_kept_and_its_rows_chosen(variant):
 
 @each_variant
 def test_decoding_scores_as_training_does(variant):
-    """Decoding merges projections, widens short rows of weights and pads in another way."""
+    """Decoding widens short rows of weights and pads in another way."""
     model = build_insertion(*VARIANTS[variant], "--dropout=0").double()
     inputs = inputs_of(variant)
     trained = model.train()(**inputs)["logits"]
@@ -162,7 +162,7 @@ def test_which_child_a_node_is_shows_in_child_relations_alone():
         model.decoder.layers = model.decoder.layers[:1]
         with torch.no_grad():
             memory = model.encode(**source)
-            memory = replace(memory, layers=memory.layers[:1], merged=memory.merged[:1])
+            memory = replace(memory, layers=memory.layers[:1])
             root, other = (model.decode(memory, tree)["logits"][0] for tree in (partial, turned))
         differences[flags] = float((root - other).abs().max())
     assert differences[()] > 1e-3 > 1e-9 > differences[("--no-child-relations",)]

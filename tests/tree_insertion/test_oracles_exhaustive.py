@@ -6,11 +6,9 @@ import functools
 import itertools
 import math
 
-import numpy as np
 import pytest
 
 from tests.tree_insertion.allowed_sets import allowed_sets, keys_of, ranks_of, steps_of
-from tests.tree_insertion.partial_trees import insert, slot_mask
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.tree_insertion.oracles import ExactOracle
 from tree_fairseq.tree_insertion.target import (
@@ -22,8 +20,7 @@ from tree_fairseq.tree_insertion.target import (
     ROOT_LABEL,
     TargetTree,
 )
-from tree_fairseq.trees.notations import notation_named
-from tree_fairseq.trees.tree import Tree, tree_from_preorder
+from tree_fairseq.trees.tree import Tree
 
 Insertions = dict[tuple[str, int], str]
 """By label of the slot's node and kind, the label to insert; no two nodes of a tree have the same label here."""
@@ -103,14 +100,11 @@ def only_child_beside(tree: Tree, slot: tuple[str, int]) -> str | None:
 class Search:
     """Tries everything: in each step all sets of insertions that make a part of the target.
 
-    Args:
-        free: any node that makes a part of the target may come beside an only child; else, as in the paper, only nodes
-            from under the child's parent in the target
+    Only nodes from under its parent in the target may come beside an only child, as in the paper.
     """
 
-    def __init__(self, tree: Tree, free: bool = False):
+    def __init__(self, tree: Tree):
         self.tree = Tree(ROOT_LABEL, (tree,))
-        self.free = free
         self.below = {
             child.label: {node.label for node in parent.preorder()}
             for parent in self.tree.preorder()
@@ -145,7 +139,7 @@ class Search:
     def fitting(self, used: frozenset[str], slot: tuple[str, int]) -> list[str]:
         here = part_of(self.tree, used)
         labels = self.all - used
-        if not self.free and (only := only_child_beside(here, slot)):
+        if only := only_child_beside(here, slot):
             labels &= self.below[only]
         return [label for label in labels if step(here, {slot: label}) == part_of(self.tree, used | {label})]
 
@@ -190,30 +184,6 @@ def test_all_partial_trees_of_all_small_trees(size):
             check_regions(search, target, oracle, state)
 
 
-@pytest.mark.parametrize("size", range(1, SMALL + 1))
-def test_no_small_tree_takes_fewer_steps_with_free_siblings(size):
-    for shape in shapes(size):
-        tree = numbered(shape)
-        start = frozenset([ROOT_LABEL])
-        assert Search(tree, free=True).solve(start)[0] == Search(tree).solve(start)[0]
-
-
-def test_free_siblings_can_save_a_step_in_larger_trees():
-    """The fewest steps are those of the paper's allowed sets; beside ``y``, alone, they have no ``l``."""
-    tree = notation_named("bracket").read("( v ( z ( y ( a ( b c ) ) ) ) l m )")
-    target = TargetTree.of(tree)
-    state = allowed_sets(target, [True] + [False] * (len(target) - 1))
-    assert steps_of(ExactOracle(target), state) == 4
-    grown = Tree(ROOT_LABEL)
-    for insertions in (
-        {(ROOT_LABEL, DESCENDANT): "y"},
-        {(ROOT_LABEL, DESCENDANT): "v", ("y", NEXT_SIBLING): "l", ("y", DESCENDANT): "b"},
-        {("y", ANCESTOR): "z", ("y", DESCENDANT): "a", ("b", DESCENDANT): "c", ("l", NEXT_SIBLING): "m"},
-    ):
-        grown = step(grown, insertions)
-    assert grown == Tree(ROOT_LABEL, (tree,))
-
-
 def check_regions(search: Search, target: TargetTree, oracle: ExactOracle, state) -> None:
     """Where all other regions are filled, what is best for the region is best for the tree."""
     ranks = ranks_of(oracle, state)
@@ -224,26 +194,3 @@ def check_regions(search: Search, target: TargetTree, oracle: ExactOracle, state
         own = state.slots == slot
         assert steps == keys_of(oracle, state)[own].min()
         assert {label for _, label in insertions_of(target, state, own & (ranks == 0))} == {label for _, label in first}
-
-
-@pytest.mark.parametrize("size", (1, 2, 3, 4))
-def test_insertions_into_all_slots(size):
-    for shape in shapes(size):
-        tree = numbered(shape)
-        nodes = list(tree.preorder())
-        places = {node.label: place for place, node in enumerate(nodes)}
-        parents = np.full(size, -1)
-        for node in nodes:
-            for child in node.children:
-                parents[places[child.label]] = places[node.label]
-        slots = [KINDS * places[label] + kind for label, kind in open_slots(tree)]
-        assert np.flatnonzero(slot_mask(parents)).tolist() == sorted(slots)
-        for count in range(len(slots) + 1):
-            for chosen in itertools.islice(itertools.combinations(slots, count), 40):
-                sources, after = insert(parents, chosen)
-                labels = [str(source + 1) for source in sources.tolist()]
-                counts = np.bincount(after[1:], minlength=len(labels)).tolist()
-                named = {
-                    (str(slot // KINDS + 1), slot % KINDS): str(size + place + 1) for place, slot in enumerate(chosen)
-                }
-                assert tree_from_preorder(labels, counts) == step(tree, named)

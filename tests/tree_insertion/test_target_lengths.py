@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from fairseq.utils import resolve_max_positions
 
-from tests.end_to_end.commands import run
 from tests.nn.tiny import arguments
 from tests.tree_insertion.test_preprocessing import preprocess
 from tests.tree_insertion.test_task import task_of
@@ -57,16 +56,3 @@ def test_trees_fit_to_the_last_position(arch, folder):
 def test_models_without_positions_do_not_count_brackets(arch, folder):
     task = task_of(folder)
     assert batched(task, task.build_model(arguments(arch, "--max-target-positions", "7"))) == [0, 1, 2, 3, 4]
-
-
-def test_training_stops_before_its_first_update_or_skips(folder, tmp_path):
-    command = (
-        "train", folder, "--task", "tree_insertion", "--arch", "insertion_left_to_right_tiny", "--max-target-positions",
-        8, "--cpu", "--batch-size", 2, "--max-epoch", 1, "--optimizer", "adam", "--save-dir", tmp_path,
-        "--criterion", "label_smoothed_cross_entropy",
-    )  # fmt: skip
-    with pytest.raises(Exception, match=r"sample #3 is invalid .* since max_positions=\(1024, 8\), skip"):
-        run(*command)
-    assert not list(tmp_path.glob("*.pt"))
-    log = run(*command, "--skip-invalid-size-inputs-valid-test")
-    assert log.count("1 samples have invalid sizes and will be skipped") == 2 and "done training" in log

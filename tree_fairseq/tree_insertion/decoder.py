@@ -48,14 +48,12 @@ class PairRelations:
             may be more
         keys, values: ``[K, D / H]``, added to keys and values of nodes in each relation; row 0 is zero
         nodes: where the nodes are among the B * M places
-        projection: weights and biases of :meth:`TreeRelationAttention.merged`; None in training
     """
 
     numbers: Tensor
     keys: Tensor
     values: Tensor
     nodes: PackedRows
-    projection: Optional[tuple[Tensor, Tensor]] = None
 
 
 class TreeRelations(nn.Module):
@@ -89,12 +87,6 @@ class TreeRelationAttention(MultiheadAttention):
     multiplied with the embeddings of values. So no vector is made for a pair.
     """
 
-    def merged(self) -> tuple[Tensor, Tensor]:
-        """Weights and biases of scaled queries, keys and values together, for many calls without training."""
-        scaled = self.q_proj.weight * self.scaling, self.q_proj.bias * self.scaling
-        weights, biases = zip(scaled, *((layer.weight, layer.bias) for layer in (self.k_proj, self.v_proj)))
-        return torch.cat(weights), torch.cat(biases)
-
     def forward(
         self,
         query: Tensor,
@@ -111,13 +103,9 @@ class TreeRelationAttention(MultiheadAttention):
         if isinstance(key_padding_mask, SlotNeighbours):
             return self._to_neighbours(query, key_padding_mask), None
         relations, nodes = key_padding_mask, key_padding_mask.nodes
-        if relations.projection is None:
-            projected = (project(query) for project in (self.q_proj, self.k_proj, self.v_proj))
-            queries, keys, values = (nodes.split(states, self.num_heads) for states in projected)  # B x H x M x D/H
-            queries = queries * self.scaling
-        else:
-            projected = functional.linear(query, *relations.projection)
-            queries, keys, values = nodes.split(projected, 3 * self.num_heads).chunk(3, dim=1)
+        projected = (project(query) for project in (self.q_proj, self.k_proj, self.v_proj))
+        queries, keys, values = (nodes.split(states, self.num_heads) for states in projected)  # B x H x M x D/H
+        queries = queries * self.scaling
         # Scores, their softmax and sums of weights are in single precision at least.
         exact = torch.promote_types(values.dtype, torch.float32)
         numbers = relations.numbers.expand(-1, self.num_heads, -1, -1)
@@ -149,13 +137,9 @@ class TreeRelationAttention(MultiheadAttention):
 
 @dataclass(frozen=True)
 class DecoderMemory:
-    """Keys and values of R rows for each layer of a decoder, projected once; rows leave them during decoding.
-
-    ``merged`` are the weights of :meth:`TreeRelationAttention.merged` for each layer; None in training.
-    """
+    """Keys and values of R rows for each layer of a decoder, projected once; rows leave them during decoding."""
 
     layers: tuple[ProjectedMemory, ...]
-    merged: tuple[Optional[tuple[Tensor, Tensor]], ...]
     pointed: Optional[PointedMemory] = None
 
     def select(self, rows: Tensor) -> DecoderMemory:
@@ -196,9 +180,7 @@ class TreeInsertionDecoder(TransformerDecoderBase):
     def project(self, encoder_out: dict[str, list]) -> DecoderMemory:
         states, memory = self.memory_type.view(encoder_out)
         projected = tuple(layer.encoder_attn.project(states, memory) for layer in self.layers)
-        reads_once = self.training or self.relations is None
-        merged = tuple(None if reads_once else layer.self_attn.merged() for layer in self.layers)
-        return DecoderMemory(projected, merged, None if self.pointer is None else self.pointer.project(encoder_out))
+        return DecoderMemory(projected, None if self.pointer is None else self.pointer.project(encoder_out))
 
     def forward(self, partial_tree: dict[str, Tensor], memory: DecoderMemory) -> dict[str, Tensor]:
         """Scores what may be inserted in partial trees; see :meth:`TreeInsertionTransformerModel.forward`."""
@@ -246,9 +228,8 @@ class TreeInsertionDecoder(TransformerDecoderBase):
         """
         rows = padding.nodes if isinstance(padding, PairRelations) else None
         x = self._embedded(tokens, table)
-        for layer, projected, merged in zip_equal(self.layers, memory.layers, memory.merged):
-            mask = padding if rows is None else replace(padding, projection=merged)
-            x, _, _ = layer(x, encoder_out=projected, encoder_padding_mask=rows, self_attn_padding_mask=mask)
+        for layer, projected in zip_equal(self.layers, memory.layers):
+            x, _, _ = layer(x, encoder_out=projected, encoder_padding_mask=rows, self_attn_padding_mask=padding)
         return x if self.layer_norm is None else self.layer_norm(x)
 
     def _slot_states(
@@ -265,16 +246,15 @@ class TreeInsertionDecoder(TransformerDecoderBase):
         x = self._embedded(packed, table)
         of_slots = self._embedded((self.embed_tokens.num_embeddings + tokens.tokens(slots)).unsqueeze(1), table)
         rows = PackedRows(slots, (shape[0], KINDS * shape[1]))
-        for number, (layer, projected, merged) in enumerate(zip_equal(self.layers, memory.layers, memory.merged), 1):
+        for number, (layer, projected) in enumerate(zip_equal(self.layers, memory.layers), 1):
             read = layer.self_attn_layer_norm(x) if layer.normalize_before else x
             seen = tokens.neighbours(read, partial_tree["neighbours"])
             of_slots, _, _ = layer(
                 of_slots, encoder_out=projected, encoder_padding_mask=rows, self_attn_padding_mask=seen
             )
             if number < len(self.layers):  # nobody reads the last states of nodes
-                mask = replace(relations, projection=merged)
                 x, _, _ = layer(
-                    x, encoder_out=projected, encoder_padding_mask=relations.nodes, self_attn_padding_mask=mask
+                    x, encoder_out=projected, encoder_padding_mask=relations.nodes, self_attn_padding_mask=relations
                 )
         of_slots = of_slots.squeeze(1)
         return of_slots if self.layer_norm is None else self.layer_norm(of_slots)

@@ -190,49 +190,17 @@ class ExactOracle:
         below = range(top + 1, target.ends[top])
         for node in below:
             if target.parents[node] != top:
-                self.above[node][depth] = 1 + self._best_above(top, node)
+                path = target.path(top, node)
+                self.above[node][depth] = 1 + min([self._cost_above(top, other, node) for other in path])
         alone = {node: max(self.forest[node], self.above[node][depth]) for node in below}
         singles = [min([alone[node] for node in range(child, target.ends[child])]) for child in children]
         gaps = self.gaps[top] = _interval_steps(singles)
         for rank, child in enumerate(children):
             self.beside[child] = max(gaps[0][rank], gaps[rank + 1][len(children) - rank - 1])
         for node in below:
-            self.between[node][depth] = 1 + self._best_between(top, node)
+            path = [*target.path(top, node), node]
+            self.between[node][depth] = 1 + min([self._cost_between(top, other, node) for other in path])
         self.forest[top] = 1 + min([self._cost_below(top, node) for node in below])
-
-    def _best_above(self, top: int, bottom: int) -> int:
-        """The least `_cost_above` on the path. Most of the time is spent here, and calls would double it."""
-        target, above = self.target, self.above
-        parents, depths = target.parents, target.depths
-        depth = depths[top]
-        node = parents[bottom]
-        lower = self.between[node]
-        least = len(parents)
-        while node != top:
-            upper, under = above[node][depth], lower[depths[node]]
-            cost = upper if upper > under else under
-            if cost < least:
-                least = cost
-            node = parents[node]
-        return max(least, self.beside[bottom])
-
-    def _best_between(self, top: int, bottom: int) -> int:
-        """The least `_cost_between` on the path, inlined for the same reason."""
-        target, between, beside = self.target, self.between, self.beside
-        parents, depths = target.parents, target.depths
-        depth, lower = depths[top], between[bottom]
-        node, least = bottom, len(parents)
-        while node != top:
-            parent = parents[node]
-            cost, under, sides = between[parent][depth], lower[depths[node]], beside[node]
-            if under > cost:
-                cost = under
-            if sides > cost:
-                cost = sides
-            if cost < least:
-                least = cost
-            node = parent
-        return least
 
 
 Oracle = Union[CentralityOracle, ExactOracle]
