@@ -28,7 +28,7 @@ RIGHT, BRACKETS = ("--tree-parser", "right-branching"), ("--tree-parser", "brack
 VALUES = {
     "--tree-parser": "stanza", "--tree-lang": "xx", "--parser-dir": "models", "--parser-package": "p",
     "--tree-batch-size": "7", "--tree-ssplit": "punct", "--tree-tokenize": "parser", "--tree-subwords": "bpe",
-    "--corenlp-url": "http://localhost:1", "--tree-strip-function-tags": None, "--tree-noise": "0.5",
+    "--corenlp-url": "http://localhost:1", "--tree-strip-function-tags": None,
     "--tree-device": "cpu", "--on-parse-error": "flat", "--max-parse-failures": "9", "--parse-cache": "cache",
     "--keep-empty": None, "--tree-tag-separators": "=",
     "--engine": "slurm", "--ray-address": "auto",

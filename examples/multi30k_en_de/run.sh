@@ -65,8 +65,8 @@ step "$BPE/codes" subword-nmt learn-joint-bpe-and-vocab --input "$WORDS/train.en
 step "$DATA_BIN" fairseq-preprocess --user-dir "$ROOT/tree_fairseq" --task tree_translation -s en -t de \
     --trainpref "$WORDS/train" --validpref "$WORDS/valid" --testpref "$WORDS/test,$WORDS/test1" --destdir "$DATA_BIN" \
     --joined-dictionary --bpe-codes "$BPE/codes" --workers "$WORKERS" --parse-cache "$OUT/parse-cache" \
-    --tree-parser "$PARSER" --tree-lang en ${PARSER_DIR:+--parser-dir "$PARSER_DIR"} \
-    ${TREE_NOISE:+--tree-noise "$TREE_NOISE"}
+    --tree-parser "${TREE_NOISE:+preprocess.degraded:}$PARSER${TREE_NOISE:+-$TREE_NOISE}" --tree-lang en \
+    ${PARSER_DIR:+--parser-dir "$PARSER_DIR"}
 
 step "$RUN/checkpoints/checkpoint_last.pt" fairseq-train "$DATA_BIN" --user-dir "$ROOT/tree_fairseq" \
     --task tree_translation \

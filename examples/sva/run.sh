@@ -44,8 +44,8 @@ step "$TEXT" python -m preprocess.agreement --data "$DATA" --output "$TEXT" --te
 step "$DATA_BIN" fairseq-preprocess --user-dir "$ROOT/tree_fairseq" --task tree_classification --input-format tsv \
     --trainpref "$TEXT/train" --validpref "$TEXT/valid" --testpref "$TEXT/test${GENERATED_TEST:+,$TEXT/test1}" \
     --destdir "$DATA_BIN" --thresholdsrc 2 --workers "$WORKERS" --parse-cache "$OUT/parse-cache" \
-    --tree-parser "$PARSER" --tree-lang en ${PARSER_DIR:+--parser-dir "$PARSER_DIR"} \
-    ${SUBWORDS:+--learn-subwords "$SUBWORDS"} ${TREE_NOISE:+--tree-noise "$TREE_NOISE"}
+    --tree-parser "${TREE_NOISE:+preprocess.degraded:}$PARSER${TREE_NOISE:+-$TREE_NOISE}" --tree-lang en \
+    ${PARSER_DIR:+--parser-dir "$PARSER_DIR"} ${SUBWORDS:+--learn-subwords "$SUBWORDS"}
 
 # 2 layers, d = 64 and 4 heads, which come with the architecture, and 2,000 tokens a batch are the paper's. The rest was
 # chosen on a validation set with attractors.

@@ -10,8 +10,7 @@ from torch import Tensor
 from tests.classification.documents import assert_gradients_equal, build_classifier, inputs_of
 from tests.nn.direct_tree_lstm import direct_tree_lstm
 from tests.nn.tree_rows import PAD, collate_documents, row_trees
-from tree_fairseq.trees.transforms import INTERMEDIATE, binarize
-from tree_fairseq.trees.tree import Tree
+from tree_fairseq.trees.tree import INTERMEDIATE, Tree, binarize
 
 ARCH = "tree_lstm_classifier_tiny"
 

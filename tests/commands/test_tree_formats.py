@@ -13,8 +13,7 @@ from tests.strategies import deep_tree, forests
 from tree_fairseq.commands.tree_formats import TreeFormat
 from tree_fairseq.errors import InputError
 from tree_fairseq.trees import Tree, read_forest
-from tree_fairseq.trees.transforms import binarize
-from tree_fairseq.trees.tree import forest_leaves
+from tree_fairseq.trees.tree import binarize, forest_leaves
 
 FOREST = read_forest("(S (NP (DT the) (JJ old) (NN man)) (VP (VBZ sleeps))) (NP (NN boat))")
 

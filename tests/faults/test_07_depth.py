@@ -30,8 +30,7 @@ from tree_fairseq.trees.bracket import read_forest, write_forest
 from tree_fairseq.trees.notations import NOTATIONS, notation_named
 from tree_fairseq.trees.spans import decode, encode, reduce_spans, reduced_depth, unary_chains
 from tree_fairseq.trees.subwords import align_pieces, join_words, split_words
-from tree_fairseq.trees.transforms import binarize, collapse_unary
-from tree_fairseq.trees.tree import Tree, check_preterminals, tree_to_text
+from tree_fairseq.trees.tree import Tree, binarize, check_preterminals, collapse_unary, tree_to_text
 from tree_fairseq.trees.treebanks import SEPARATORS, Conventions
 
 SEARCHED = 5000 if os.environ.get("TREE_FAIRSEQ_LONG_TESTS", "0") != "0" else 100

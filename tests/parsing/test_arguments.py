@@ -29,12 +29,12 @@ def test_defaults_apply_without_flags():
 def test_every_flag_reaches_the_options():
     given = options(*(
         "--tree-parser random --tree-lang de --parser-dir models --parser-package x --tree-batch-size 7 "
-        "--tree-ssplit punct --tree-tokenize stanza --tree-subwords bpe --tree-noise 0.25 "
+        "--tree-ssplit punct --tree-tokenize stanza --tree-subwords bpe "
         "--corenlp-url http://localhost:1 --on-parse-error stop --max-parse-failures 5 "
         "--tree-device cpu --tree-strip-function-tags --tree-tag-separators =+ --keep-empty"
     ).split())  # fmt: skip
     expected = {"name": "random", "lang": "de", "parser_dir": "models", "package": "x", "batch_size": 7}
-    expected |= {"ssplit": "punct", "tokenize": "stanza", "subwords": "bpe", "noise": 0.25}
+    expected |= {"ssplit": "punct", "tokenize": "stanza", "subwords": "bpe"}
     expected |= {"corenlp_url": "http://localhost:1", "on_parse_error": "stop", "device": "cpu"}
     expected |= {"max_parse_failures": 5, "strip_function_tags": True, "tag_separators": "=+", "keep_empty": True}
     # Every field with a flag differs from its default, so none is forgotten.
@@ -43,14 +43,7 @@ def test_every_flag_reaches_the_options():
 
 
 @pytest.mark.parametrize(
-    "flags",
-    [
-        ["--max-parse-failures", "some"],
-        ["--tree-ssplit", "yes"],
-        ["--on-parse-error", "skip"],
-        ["--tree-noise", "1.5"],
-        ["--tree-noise", "nan"],
-    ],
+    "flags", [["--max-parse-failures", "some"], ["--tree-ssplit", "yes"], ["--on-parse-error", "skip"]]
 )
 def test_impossible_values_are_refused(flags):
     with pytest.raises(SystemExit):

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tree_fairseq.parsing.parsers import ParserOptions, build_parser
+from tree_fairseq.parsing.line_parser import LineParser
+from tree_fairseq.parsing.parsers import ParserOptions, build_parser, flat_tree
 from tree_fairseq.trees.bracket import write_forest
 
 
@@ -58,3 +59,11 @@ def test_long_sentences_need_no_recursion():
 def test_the_identity_names_the_parser(name):
     parser = build_parser(ParserOptions(name=name))
     assert parser.identity()["name"] == name and parser.inventory() == ["X"]
+
+
+def test_the_flat_parser_gives_the_trees_of_failed_parses():
+    lines = ["the man sees", "a"]
+    parser = LineParser(ParserOptions(name="flat"))
+    assert [line.forest for line in parser.parse_lines(lines)] == [(flat_tree(line.split()),) for line in lines]
+    assert parser.labels() == (["FRAG", "XX"], ["XX"])
+    assert parser.parse_lines([""])[0].forest == ()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tree_fairseq.trees.transforms import INTERMEDIATE
-from tree_fairseq.trees.tree import Tree
+from tree_fairseq.trees.tree import INTERMEDIATE, Tree
 
 
 def debinarize(tree: Tree) -> Tree:

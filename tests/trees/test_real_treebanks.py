@@ -12,7 +12,7 @@ from tree_fairseq.trees.bracket import read_forest, write_forest
 from tree_fairseq.trees.spans import decode, encode, reduce_spans
 from tree_fairseq.trees.symbols import BINARIZATIONS, SymbolEncoding
 from tree_fairseq.trees.text import read_lines, tokens
-from tree_fairseq.trees.transforms import binarize, collapse_unary
+from tree_fairseq.trees.tree import binarize, collapse_unary
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 

@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from tests.strategies import any_trees, plain_trees, trees
 from tests.trees.inverses import debinarize
 from tree_fairseq.trees.bracket import read_tree, write_forest
-from tree_fairseq.trees.transforms import INTERMEDIATE, binarize, collapse_unary
+from tree_fairseq.trees.tree import INTERMEDIATE, binarize, collapse_unary
 
 
 @given(plain_trees())

@@ -31,8 +31,7 @@ from tree_fairseq.support.files import atomic_file
 from tree_fairseq.trees.bracket import ROOT, write_forest
 from tree_fairseq.trees.spans import TreeSpans, decode, encode, reduce_spans
 from tree_fairseq.trees.text import FaultyLines, check_line, read_lines, tokens
-from tree_fairseq.trees.transforms import binarize, collapse_unary
-from tree_fairseq.trees.tree import Forest, Tree
+from tree_fairseq.trees.tree import Forest, Tree, binarize, collapse_unary
 from tree_fairseq.trees.treebanks import read_sentences
 
 _COLUMNS = "A line is a text, a tab and a class."

@@ -93,7 +93,6 @@ def settled_arguments(args: Namespace) -> Namespace:
     refused[f"--source-lang {args.source_lang}"] = args.source_lang not in (None, TEXT)
     refused[f"--target-lang {args.target_lang}"] = args.target_lang not in (None, CLASS)
     refused["--tree-sides target"] = "target" in args.tree_sides
-    refused["--tree-noise"] = bool(args.tree_noise) and input_format == "trees"
     refuse_flags(refused, task)
     if input_format == "trees" and any(each.kind or each.is_raw for each in text_requests(args, {"": TEXT}).values()):
         hint = "Leave out --bpe-codes, --sentencepiece-model, --learn-subwords and --apply-tokenizer."

@@ -116,7 +116,7 @@ def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 _PARSING = (*ARGUMENTS.values(), "parse_cache")
 # All of them with --read penn, and the first three, about words and labels, with --read corenlp.
-_READ_OF_TREES = ("keep_empty", "tree_strip_function_tags", "tree_tag_separators", "tree_noise", "on_parse_error")
+_READ_OF_TREES = ("keep_empty", "tree_strip_function_tags", "tree_tag_separators", "on_parse_error")
 
 
 def _unread(args: argparse.Namespace) -> tuple[dict[str, str], str]:
@@ -126,7 +126,7 @@ def _unread(args: argparse.Namespace) -> tuple[dict[str, str], str]:
         own = (name for name in _PARSING if name != "max_parse_failures")
         return dict.fromkeys(("text", *corpus, *own), "give it where the shards are parsed"), "--join"
     if args.read is not None:
-        own = _READ_OF_TREES[: {"penn": 5, "corenlp": 3}.get(args.read, 0)]
+        own = _READ_OF_TREES[: {"penn": 4, "corenlp": 3}.get(args.read, 0)]
         parsing = [name for name in _PARSING if name not in own]
         way_out = "nothing is parsed. tree-fairseq parse --tree-parser brackets reads trees with the flags of parsers"
         return {**dict.fromkeys(parsing, way_out), **corpus}, f"--read {args.read}"

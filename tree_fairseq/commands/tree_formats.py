@@ -11,8 +11,7 @@ from tree_fairseq.drawing.tree_pictures import tree_to_svg
 from tree_fairseq.errors import InputError
 from tree_fairseq.trees.bracket import write_forest
 from tree_fairseq.trees.notations import notation_named
-from tree_fairseq.trees.transforms import binarize
-from tree_fairseq.trees.tree import Forest, Tree, forest_leaves, tree_from_preorder, tree_to_text
+from tree_fairseq.trees.tree import Forest, Tree, binarize, forest_leaves, tree_from_preorder, tree_to_text
 
 FORMATS = {
     "brackets": "one line for each line of text",

@@ -52,7 +52,6 @@ from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.bracket import read_forest, unescape, write_forest
 from tree_fairseq.trees.subwords import split_words
 from tree_fairseq.trees.text import FaultyLines, check_line, tokens
-from tree_fairseq.trees.transforms import degrade
 from tree_fairseq.trees.tree import Forest, forest_leaves
 from tree_fairseq.trees.treebanks import bare_label
 
@@ -161,9 +160,6 @@ class LineParser:
             lines["strip_function_tags"] = self.options.tag_separators
         if self.options.keep_empty:
             lines["keep_empty"] = True
-        if self.options.noise:
-            # Folders without noise do not mention it, as those that are older than it.
-            lines |= {"noise": self.options.noise, "noise_seed": 0}
         return {
             "parser": self._parser_identity(),
             "lines": lines,
@@ -200,7 +196,7 @@ class LineParser:
         if self.parser is None:
             forest, reasons = read_bracketed(line, self.options.on_parse_error, path, number)
             left_out = Counter[str]()
-            forest = degrade(self.options.conventions.apply(forest, left_out), self.options.noise)
+            forest = self.options.conventions.apply(forest, left_out)
             leaves = forest_leaves(forest)
             if self._model is not None and self.options.subwords in ("auto", "none"):
                 forest = split_words(forest, self._model.split(leaves))
@@ -249,7 +245,7 @@ class LineParser:
         for text, split, answer in zip_equal(line.texts, line.split, answers):
             words = text.split(" ")
             tree = write_forest((flat_tree(words),)) if isinstance(answer, Failure) else answer
-            if self.options.noise or self.options.tag_separators:
+            if self.options.tag_separators:
                 tree = write_forest(self._changed(read_forest(tree)))
             spliced = splice_pieces(tree, words, split.pieces)
             if spliced is None:
@@ -258,8 +254,8 @@ class LineParser:
         return " ".join(written), len(written)
 
     def _changed(self, forest: Forest) -> Forest:
-        """Returns the parser's trees without function tags and with noise, as the options say."""
-        return degrade(self.options.conventions.apply(forest, Counter()), self.options.noise)
+        """Returns the parser's trees without function tags, if the options say so."""
+        return self.options.conventions.apply(forest, Counter())
 
     def parse_lines(self, lines: Sequence[str], first_line: int = 1, path: TextPath = None) -> list[ParsedLine]:
         """Returns the forest of each line; its leaves are the tokens of the line's token file.

@@ -43,15 +43,8 @@ def parse_limit(text: str) -> int | float:
     return limit
 
 
-def noise_share(text: str) -> float:
-    """Reads ``--tree-noise``, a share from 0 to 1; argparse reports other values."""
-    if not 0 <= (share := float(text)) <= 1:
-        raise argparse.ArgumentTypeError(f"a share from 0 to 1, not {text!r}")
-    return share
-
-
 # Options of earlier versions, and the only value that gives the trees of this version.
-_EARLIER = {"seed": 0, "unescape_moses": True}
+_EARLIER = {"seed": 0, "unescape_moses": True, "noise": 0}
 _EARLIER_SEPARATORS = "-="
 
 
@@ -121,14 +114,6 @@ class ParserOptions:
         "--keep-empty",
         False,
         "ready-made trees: keep empty elements (-NONE-) and notes such as CODE and ID, which are no words",
-    )
-    noise: float = _flag(
-        "--tree-noise",
-        0.0,
-        "share of the constituents, words among them, that are attached elsewhere at random; the words keep their "
-        "order. New text is parsed with the same noise",
-        type=noise_share,
-        metavar="P",
     )
     device: str = _flag(
         "--tree-device",

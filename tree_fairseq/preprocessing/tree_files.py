@@ -125,7 +125,7 @@ class EncodedChunk(NamedTuple):
 
 def encode_chunk(path: Path, options: ParserOptions, chunk: Chunk) -> EncodedChunk:
     """Parses and encodes a chunk of a text file; raises InputError, which names all malformed lines of it."""
-    stays_as_it_is = options.subword_model is None and not options.strip_function_tags and options.noise == 0
+    stays_as_it_is = options.subword_model is None and not options.strip_function_tags
     if options.name == "brackets" and stays_as_it_is:
         text = chunk_bytes(path, chunk)
         block = read_span_block(text)

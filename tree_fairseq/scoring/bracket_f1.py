@@ -18,8 +18,7 @@ from tree_fairseq.errors import ScoringError
 from tree_fairseq.parsing.parsers import ControlParser, ParserOptions, balanced, random_trees, right_branching
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.spans import encode
-from tree_fairseq.trees.transforms import binarize
-from tree_fairseq.trees.tree import Forest, forest_leaves
+from tree_fairseq.trees.tree import Forest, binarize, forest_leaves
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from tree_fairseq.errors import MixedChildrenError, OutsideTreeError
 from tree_fairseq.support.python_versions import import_library
 
+INTERMEDIATE = "@"  # the first character of the labels of the nodes that `binarize` inserts
 _LABEL_COLUMNS = 20  # the columns that a narrow drawing keeps for labels and words
 
 Result = TypeVar("Result")
@@ -270,6 +271,31 @@ def tree_from_preorder(labels: Sequence[str], child_counts: Sequence[int]) -> Tr
     if len(built) != 1:
         raise ValueError(f"{len(built)} trees where one is described")
     return built[0]
+
+
+def collapse_unary(tree: Tree) -> Tree:
+    """Replaces each chain of only children, preterminals included, by its lowest node."""
+
+    def collapse(node: Tree, children: list[Tree]) -> Tree:
+        is_chain = len(children) == 1 and not children[0].is_leaf
+        return children[0] if is_chain else Tree(node.label, children)
+
+    return tree.fold(collapse)
+
+
+def binarize(tree: Tree) -> Tree:
+    r"""Gives every node at most two children: ``(A b c d)`` becomes ``(A b (@A c d))``.
+
+    A label that begins with ``@`` or ``\`` already is escaped by ``\``, so that inserted nodes can be removed again.
+    """
+
+    def branch(node: Tree, children: list[Tree]) -> Tree:
+        while len(children) > 2:
+            children[-2:] = [Tree(INTERMEDIATE + node.label, children[-2:])]
+        escape = "\\" if node.label.startswith((INTERMEDIATE, "\\")) else ""
+        return Tree(escape + node.label, children) if children else node
+
+    return tree.fold(branch)
 
 
 def binary_tree(words: Sequence[str], split: Callable[[int, int], int], label: str) -> Tree:

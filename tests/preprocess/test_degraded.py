@@ -1,4 +1,4 @@
-"""Re-attached constituents, compared with all trees that moving one constituent can give."""
+"""Degraded parses: re-attached constituents, compared with all trees that moving one constituent can give."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from preprocess.degraded import _copy, _move, _places, reattach
+from tests.end_to_end.fixtures import preprocess
+from tests.end_to_end.tiny_corpus import make_pairs, write_corpus
 from tests.strategies import plain_trees
+from tree_fairseq.parsing.parsers import ParserOptions, build_parser
+from tree_fairseq.scoring.evalb import Parameters, compare, counts, figures
 from tree_fairseq.trees.bracket import read_tree, write_forest
-from tree_fairseq.trees.subwords import split_words
-from tree_fairseq.trees.transforms import _copy, _move, _places, reattach
 from tree_fairseq.trees.tree import Tree, tree_from_nested
 
 
@@ -114,16 +117,6 @@ def test_examples():
     assert reattach(chain, 1.0, random.Random(1)) == chain
 
 
-def test_pieces_of_a_word_stay_together():
-    tree = read_tree("(S (NP (DT the) (NN boat)) (VP (V sleeps) (PP (IN in) (NN harbour))))")
-    pieces = [["the"], ["bo@@", "at"], ["sl@@", "ee@@", "ps"], ["in"], ["har@@", "bour"]]
-    [split] = split_words((tree,), pieces)
-    for seed in range(30):
-        generators = (random.Random(seed) for _ in range(2))
-        of_words, of_pieces = (reattach(one, 0.5, generator) for one, generator in zip((tree, split), generators))
-        assert split_words((of_words,), pieces) == (of_pieces,)
-
-
 def test_deep_and_wide_trees_need_no_recursion():
     deep = Tree("X", [Tree("w")])
     for _ in range(3_000):
@@ -131,3 +124,37 @@ def test_deep_and_wide_trees_need_no_recursion():
     wide = Tree("S", [Tree("X", [Tree("w")]) for _ in range(3_000)])
     for tree in (deep, wide):
         assert reattach(tree, 0.1, random.Random(1)).leaves() == tree.leaves()
+
+
+def labelled_f1(name: str) -> float:
+    sentences = [read_tree(pair.tree).leaves() for pair in make_pairs(300, 5)]
+    gold, found = (
+        build_parser(ParserOptions(name=each)).parse(sentences)
+        for each in ("right-branching", f"preprocess.degraded:{name}")
+    )
+    scores = [compare((one,), (other,), Parameters()) for one, other in zip(gold, found)]
+    return float(figures(counts(scores).sum(axis=0))["f1"])
+
+
+def test_agreement_with_the_parser_falls_with_the_share():
+    found = [labelled_f1(f"right-branching-{share}") for share in ("0.1", "0.2", "0.4", "0.7", "1")]
+    assert found == sorted(found, reverse=True)
+    assert 70 < found[0] < 100 and found[-1] < 60
+
+
+def trees_of(folder) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.glob("*") if path.suffix in (".bin", ".idx", ".txt")}
+
+
+def test_folders_are_the_same_for_any_number_of_processes(tmp_path):
+    text = write_corpus(tmp_path / "text", sizes=(300, 16, 16))
+    degraded = "preprocess.degraded:right-branching-0.3"
+    preprocess(text, tmp_path / "plain", parser="right-branching")
+    preprocess(text, tmp_path / "one", parser=degraded)
+    preprocess(text, tmp_path / "two", "--workers", "2", parser=degraded)
+    plain, one, two = (trees_of(tmp_path / name) for name in ("plain", "one", "two"))
+    assert one == two
+    differing = {name for name in one if one[name] != plain[name]}
+    # The words and their dictionaries are the same.
+    assert "train.en-de.en.tree.bin" in differing
+    assert not {name for name in differing if ".tree." not in name}

@@ -1,40 +1,50 @@
-"""Functions that change the shape or the labels of a tree. The words keep their order."""
+"""Degraded parses: parsers a share of whose constituents, single words among them, is attached elsewhere at random.
+
+``--tree-parser preprocess.degraded:stanza-0.4`` gives Stanza's trees with a share of 0.4. The words keep their order,
+and the words of a sentence alone decide which constituents move, so neither the order of the sentences nor the number
+of processes matters.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import random
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
 
-from tree_fairseq.trees.subwords import SUBWORD_SUFFIX
-from tree_fairseq.trees.tree import Forest, Tree, tree_from_nested
+from tree_fairseq.parsing.parsers import ParserOptions, build_parser, register_parser, registered_parser
+from tree_fairseq.trees.tree import Tree, tree_from_nested
 
-INTERMEDIATE = "@"  # the first character of the labels of the nodes that `binarize` inserts
-
-
-def collapse_unary(tree: Tree) -> Tree:
-    """Replaces each chain of only children, preterminals included, by its lowest node."""
-
-    def collapse(node: Tree, children: list[Tree]) -> Tree:
-        is_chain = len(children) == 1 and not children[0].is_leaf
-        return children[0] if is_chain else Tree(node.label, children)
-
-    return tree.fold(collapse)
+_PARSERS = ("stanza", "right-branching")
 
 
-def binarize(tree: Tree) -> Tree:
-    r"""Gives every node at most two children: ``(A b c d)`` becomes ``(A b (@A c d))``.
+class DegradedParser:
+    """A parser with a share of its constituents attached elsewhere."""
 
-    A label that begins with ``@`` or ``\`` already is escaped by ``\``, so that inserted nodes can be removed again.
-    """
+    def __init__(self, name: str, share: float, options: ParserOptions) -> None:
+        self._parser = build_parser(options.replace(name=name))
+        self._share = share
+        self.inventory = self._parser.inventory
+        self.tags = getattr(self._parser, "tags", self._parser.inventory)
 
-    def branch(node: Tree, children: list[Tree]) -> Tree:
-        while len(children) > 2:
-            children[-2:] = [Tree(INTERMEDIATE + node.label, children[-2:])]
-        escape = "\\" if node.label.startswith((INTERMEDIATE, "\\")) else ""
-        return Tree(escape + node.label, children) if children else node
+    def identity(self) -> dict[str, Any]:
+        return {**self._parser.identity(), "degraded": self._share}
 
-    return tree.fold(branch)
+    def parse(self, sentences: list[list[str]]) -> Sequence[Tree | None]:
+        return [tree and self._degraded(tree) for tree in self._parser.parse(sentences)]
+
+    def _degraded(self, tree: Tree) -> Tree:
+        key = json.dumps(["noise", 0, tree.leaves()]).encode()
+        return reattach(tree, self._share, random.Random(hashlib.sha256(key).digest()))
+
+
+for _name in _PARSERS:
+    _, _expensive, _devices = registered_parser(_name)
+    for _share in (percent / 100 for percent in range(1, 101)):
+        _register = register_parser(f"{_name}-{_share:g}", expensive=_expensive, devices=_devices)
+        _register(partial(DegradedParser, _name, _share))
 
 
 class _Node:
@@ -49,8 +59,8 @@ class _Node:
 
     @property
     def is_phrase(self) -> bool:
-        """Whether constituents can be attached: not to a word, its tag, or the node over the pieces of a word."""
-        return any(child.children and not child.label.endswith(SUBWORD_SUFFIX) for child in self.children)
+        """Whether constituents can be attached: not to a word or its tag."""
+        return any(child.children for child in self.children)
 
 
 def reattach(tree: Tree, share: float, generator: random.Random) -> Tree:
@@ -60,7 +70,7 @@ def reattach(tree: Tree, share: float, generator: random.Random) -> Tree:
     with probability ``share``. Its new parent is drawn uniformly from the phrases under which the order of the words
     stays the same: phrases that end where the constituent begins, phrases that begin where it ends, and the ancestors
     of which it is at the edge. An only child stays in its place, and so does a word in a flat tree. Every constituent
-    keeps its label, and the pieces of a word stay together.
+    keeps its label.
 
     Every constituent takes two numbers from the generator. So a larger share moves the same constituents and more.
     """
@@ -72,22 +82,13 @@ def reattach(tree: Tree, share: float, generator: random.Random) -> Tree:
     return tree_from_nested(root, lambda node: (node.label, node.children))
 
 
-def degrade(forest: Forest, share: float) -> Forest:
-    """Attaches a share of the constituents of each tree elsewhere (`reattach`); the words of a tree decide which."""
-    if not share:
-        return forest
-    keys = (json.dumps(["noise", 0, tree.leaves()]).encode() for tree in forest)
-    generators = (random.Random(hashlib.sha256(key).digest()) for key in keys)
-    return tuple(reattach(tree, share, generator) for tree, generator in zip(forest, generators))
-
-
 def _copy(tree: Tree) -> tuple[_Node, list[_Node]]:
-    """Copies a tree; also returns its constituents in preorder, without words and pieces of words."""
+    """Copies a tree; also returns its constituents in preorder, without words."""
     root = _Node(tree.label, None)
     nodes, stack = [], [(tree, root)]
     while stack:
         own, copy = stack.pop()
-        if own.children and not own.label.endswith(SUBWORD_SUFFIX):
+        if own.children:
             nodes.append(copy)
         copy.children = [_Node(child.label, copy) for child in own.children]
         stack += reversed(list(zip(own.children, copy.children)))
