@@ -10,21 +10,24 @@ from tree_fairseq.nn.tree_batch import NodeArrays, collate_trees
 
 
 @st.composite
-def forests(draw, max_leaves: int = 8):
+def forests(draw, max_leaves: int = 8, unary: bool = False):
     """A forest of one or two trees as (number of leaves, list of (start, end, depth)); the nodes are
-    shuffled, since nothing may depend on their order."""
+    shuffled, since nothing may depend on their order. With ``unary``, also nodes over one leaf, and chains."""
     spans, offset = [], 0
     for _ in range(draw(st.integers(1, 2))):
         size = draw(st.integers(1, max_leaves))
         stack = [(offset, offset + size, 0)]
         while stack:
             start, end, depth = stack.pop()
+            if end - start < 2 and not unary:
+                continue
+            top, depth = depth, depth + (draw(st.integers(1, 2)) if unary else 1)
+            spans += [(start, end, level) for level in range(top, depth)]
             if end - start < 2:
                 continue
-            spans.append((start, end, depth))
             cuts = draw(st.sets(st.integers(start + 1, end - 1), min_size=1))
             points = [start, *sorted(cuts), end]
-            stack.extend((low, high, depth + 1) for low, high in zip(points, points[1:]))
+            stack.extend((low, high, depth) for low, high in zip(points, points[1:]))
         offset += size
     return offset, draw(st.permutations(spans))
 

@@ -40,8 +40,8 @@ def twin(forest: Forest) -> list[tuple[str, int, int, int]]:
     return rows
 
 
-def reader() -> TreeReader:
-    return TreeReader(build_label_dictionary(LABELS, {}))
+def reader(keep_unary: bool = False) -> TreeReader:
+    return TreeReader(build_label_dictionary(LABELS, {}), keep_unary)
 
 
 def rows_of(read: TreeReader, forest: Forest) -> list[tuple[str, int, int, int]]:
@@ -54,6 +54,12 @@ def rows_of(read: TreeReader, forest: Forest) -> list[tuple[str, int, int, int]]
 @given(forest=forests(plain_trees()))
 def test_reduction_equals_the_definition(forest):
     assert rows_of(reader(), forest) == twin(forest)
+
+
+def test_tags_and_chains_are_kept_where_they_are_wanted():
+    forest = read_forest("(S (VP (VP (VBZ sleeps) (NN here)))) (NN x)")
+    rows = [("S", 0, 2, 0), ("VP", 0, 2, 1), ("VP", 0, 2, 2), ("VBZ", 0, 1, 3), ("NN", 1, 2, 3), ("NN", 2, 3, 0)]
+    assert rows_of(reader(keep_unary=True), forest) == rows
 
 
 def test_a_word_that_is_split_becomes_a_node():

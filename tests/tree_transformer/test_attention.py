@@ -21,7 +21,7 @@ from tree_fairseq.tree_transformer.tree_structure import TreeStructure
 WIDTH, HEADS, PAD = 12, 2, 1
 HEAD_WIDTH = WIDTH // HEADS
 SETTINGS = settings(max_examples=15, deadline=None)
-batches = st.lists(forests(max_leaves=6), min_size=1, max_size=3)
+batches = st.lists(forests(max_leaves=6) | forests(max_leaves=4, unary=True), min_size=1, max_size=3)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -86,7 +86,7 @@ class SentenceTreeReader:
         leaves, first = np.unique(tree.start[over_one], return_index=True)
         leaf_target = np.full(tree.num_leaves, IGNORE, np.int64)
         leaf_target[leaves] = classes[over_one[first]]
-        return classes[top], leaf_target
+        return classes if self.read_tree.keep_unary else classes[top], leaf_target
 
 
 def kept_leaves(tree: StoredTree, limit: int) -> tuple[int, int]:

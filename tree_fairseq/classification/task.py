@@ -226,7 +226,7 @@ class TreeClassificationTask(ClassificationTask):
         if str(cfg.label_nodes) == "all" and not self.record.node_labels:
             raise DataFolderError(f"--label-nodes all: {self.folder} has classes of examples only, not of nodes")
         self.labels_all_nodes = self.record.node_labels and str(cfg.label_nodes) != "root"
-        self.read_tree = TreeReader(self.label_dictionary)
+        self.read_tree = TreeReader(self.label_dictionary, cfg.keep_unary)
         # Of all members of an ensemble. Models are built before data sets are loaded.
         self.completions: set[Callable[[dict[str, Any], int], dict[str, Any]]] = set()
 
@@ -282,7 +282,8 @@ class TreeClassificationTask(ClassificationTask):
     def checkpoint_facts(self) -> dict[str, Any]:
         """Adds the labels of nodes."""
         facts = super().checkpoint_facts()["classification"]
-        return {"classification": {**facts, "labels": list(self.label_dictionary.symbols)}}
+        read = {"labels": list(self.label_dictionary.symbols), "keep_unary": self.cfg.keep_unary}
+        return {"classification": {**facts, **read}}
 
     def parses(self) -> dict[str, Any]:
         """Returns what decided the trees of the texts."""

@@ -67,8 +67,9 @@ def _classes_of_nodes(
     is_node = trees["end"] > trees["start"]
     over_word = np.flatnonzero(spans[:, 1] - spans[:, 0] == 1)
     _, first = np.unique(spans[over_word, 0], return_index=True)
+    read = place if task.read_tree.keep_unary else place[reduce_spans(spans)]
     parts = (
-        (place[reduce_spans(spans)], output["node_logits"][is_node], _given(sample, "node_target", is_node)),
+        (read, output["node_logits"][is_node], _given(sample, "node_target", is_node)),
         (place[over_word[first]], output["leaf_logits"][is_leaf], _given(sample, "leaf_target", is_leaf)),
     )
     found = [

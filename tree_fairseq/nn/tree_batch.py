@@ -198,17 +198,19 @@ def as_stored(forest: TreeSpans, labels: Dictionary) -> StoredTree:
 
 
 class TreeReader:
-    """Drops preterminals and collapses unary chains when an item is loaded.
+    """Drops preterminals and collapses unary chains when an item is loaded, unless it should ``keep_unary`` nodes.
 
     A node of the result covers at least two leaves, so it has fewer nodes than leaves. A chain of constituents over the
     same leaves becomes one node with the label of the lowest.
     """
 
-    def __init__(self, labels: Dictionary):
-        self.labels = labels
+    def __init__(self, labels: Dictionary, keep_unary: bool = False):
+        self.labels, self.keep_unary = labels, keep_unary
 
     def __call__(self, tree: StoredTree) -> NodeArrays:
         """Reduces one forest; nodes stay in preorder."""
+        if self.keep_unary:
+            return NodeArrays(*tree[1:])
         spans = np.stack([tree.start, tree.end], axis=1)
         kept = reduce_spans(spans)
         start, end = spans[kept].T

@@ -93,7 +93,7 @@ class ConstituencySide(ParsedSide):
         record = Manifest.load(folder).side(lang)
         labels = load_label_dictionary(folder / record.labels)
         super().__init__(cfg, folder, lang, record, modality=CONSTITUENCY, dictionary=dictionary, labels=labels)
-        self.read_tree = TreeReader(labels)
+        self.read_tree = TreeReader(labels, cfg.keep_unary)
 
     def load_trees(self, folder: Path, split: str, combine: bool):
         """Returns the stored trees of a split in the order of its sentences."""
@@ -122,8 +122,8 @@ class ConstituencySide(ParsedSide):
         return NewLines(tokens, self.read_lines(words, lambda line: line).trees)
 
     def facts(self) -> dict[str, Any]:
-        """Returns the labels."""
-        return {"labels": list(self.labels.symbols)}
+        """Returns the labels, and whether unary nodes are kept."""
+        return {"labels": list(self.labels.symbols), "keep_unary": self.cfg.keep_unary}
 
 
 class SymbolTreeSide(ParsedSide):

@@ -156,7 +156,7 @@ class TranslationWithTreesTask(TreeTask, TranslationTask):
         """Returns the state of the task; it has labels of constituency trees only if a model reads them."""
         state = super().state_dict()
         if "source_spans" not in self.trees_of_models:
-            state.pop("labels", None)
+            state = {name: fact for name, fact in state.items() if name not in ("labels", "keep_unary")}
         return state
 
     def require_same_data(self, checkpoint: dict, fine_tuning: bool = False) -> None:

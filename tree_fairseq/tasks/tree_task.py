@@ -82,6 +82,7 @@ def require_same_facts(theirs: dict[str, Any], ours: dict[str, Any], data: str) 
 
 _FACT_NAMES = {
     "insertion_labels": "labels of the targets",
+    "keep_unary": "nodes (--keep-unary)",
     "source_dictionary": "words of the source",
     "target_dictionary": "words of the target",
 }
@@ -113,8 +114,13 @@ class TreeTaskConfig(FairseqDataclass):
 
 @dataclass
 class NewTextConfig(TreeTaskConfig):
-    """The options of tasks that parse new text: what a folder alone may not decide."""
+    """The options of tasks that read parses: what models see of them, and what a folder alone may not decide."""
 
+    keep_unary: bool = option(
+        False,
+        "models also read the tags of words and all nodes of unary chains; otherwise the lowest node of each chain, if "
+        "it is over two words or more",
+    )
     tree_parser: Optional[str] = option(
         None, "parser of new text, where tree.json names one outside of the package: MODULE:PARSER"
     )

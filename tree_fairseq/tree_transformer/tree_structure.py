@@ -195,7 +195,7 @@ class BranchSums:
         """
         (num_sentences, num_nodes, num_leaves), listed = share.shape, batch.branches
         all_nodes, all_leaves = num_sentences * num_nodes, num_sentences * num_leaves
-        longest = min(num_nodes, num_leaves, BLOCK * (len(listed.upper) + 1))
+        longest = min(num_nodes, BLOCK * (len(listed.upper) + 1))
         num_ranks, num_lengths = min(max_ranks, num_leaves), min(max_lengths, longest)
         high_ranks, long_branches = num_leaves >= max_ranks, longest >= max_lengths
         sentence = listed.node // max(num_nodes, 1)
