@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tree_fairseq.errors import ScoringError
-from tree_fairseq.scoring.measures import Measure, OutcomeMeasure, TextMeasure, text_metric
+from tree_fairseq.scoring.measures import MeanMeasure, Measure, TextMeasure, text_metric
 from tree_fairseq.scoring.outputs import read_hypotheses, read_text
 from tree_fairseq.scoring.runs import RunSet, generated
 from tree_fairseq.trees.text import read_lines
@@ -129,7 +129,7 @@ def read_compounds(path: Path, count: int) -> list[Compound]:
     return [read_compound(text) for text in texts]
 
 
-class CompoundOutcomes(OutcomeMeasure):
+class CompoundOutcomes(MeanMeasure):
     """Which sentences have a right translation of their compound; metrics are error rates in percent."""
 
     def __init__(self, right: Sequence[bool]):
@@ -137,7 +137,7 @@ class CompoundOutcomes(OutcomeMeasure):
 
     def metrics(self, indices: Sequence[int]) -> dict[str, float]:
         """Returns error rates of some sentences, and of compounds, which have all their sentences among them."""
-        right = [self.outcomes["compound"][index] for index in indices]
+        right = [self.values["compound"][index] for index in indices]
         return {
             f"{name}_error_rate": 100 * (1 - sum(values) / len(values))
             for name, values in (("instance", right), ("aggregate", in_all_contexts(right)))

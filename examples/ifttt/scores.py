@@ -49,10 +49,10 @@ class ProgramOutcomes(TreeOutcomes):
     def __init__(self, *arguments):
         super().__init__(*arguments)
         programs = [(program(output), program(reference)) for output, reference in self.pairs]
-        self.outcomes["channel_accuracy"] = [
+        self.values["channel_accuracy"] = [
             ours.channels is not None and ours.channels == theirs.channels for ours, theirs in programs
         ]
-        self.outcomes["channel_function_accuracy"] = [None not in ours and ours == theirs for ours, theirs in programs]
+        self.values["channel_function_accuracy"] = [None not in ours and ours == theirs for ours, theirs in programs]
 
     def metrics(self, indices: Sequence[int]) -> dict[str, float]:
         """Returns the metrics of trees and of programs for some sentences."""

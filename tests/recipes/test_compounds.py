@@ -154,9 +154,9 @@ def test_command(folder, capsys):
     assert result["sacrebleu_random"] == pytest.approx(100) and "tok:zh" in result["signatures"]["sacrebleu_random"]
     assert result["groups"]["test1"]["VP"] == {"sentences": 5, "instance_error_rate": 0, "aggregate_error_rate": 0}
     assert result["groups"]["test1"]["NP"]["instance_error_rate"] == pytest.approx(20)
-    (row,) = result["differences"]
-    assert (row["metric"], row["baseline"], row["only_system"], row["only_baseline"]) == ("compound_cg", "bad", 6, 0)
-    assert "McNemar" in capsys.readouterr().out
+    row = result["differences"][-1]
+    assert (row["metric"], row["baseline"], row["difference"]) == ("compound_cg", "bad", pytest.approx(60))
+    assert row["p_value"] < 0.05 and "bootstrap" in capsys.readouterr().out
 
 
 def test_sentences_of_a_compound_must_be_consecutive(folder, caplog):

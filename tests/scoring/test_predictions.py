@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import tree_fairseq  # noqa: F401  (registers the scorers)
 from tree_fairseq.classification.criterion import class_figures
-from tree_fairseq.scoring.predictions import ClassMeasure, ClassOutcomes, NumberMeasure
+from tree_fairseq.scoring.predictions import ClassMeasure, NumberMeasure
 from tree_fairseq.scoring.significance import Resampling
 
 
@@ -45,14 +45,12 @@ def test_the_regression_scorer_of_fairseq_generate():
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abcd")), min_size=1, max_size=40), st.data())
 def test_confusions_are_counted_of_all_examples_and_figures_of_some(pairs, data):
     right, predicted = map(list, zip(*pairs))
-    outcomes, counts = ClassOutcomes(right, predicted), Counter(pairs)
-    names = outcomes.confusion()["classes"]
-    assert outcomes.confusion()["counts"] == [[counts[right, ours] for ours in names] for right in names]
+    measure, counts = ClassMeasure(right, predicted), Counter(pairs)
+    names = measure.confusion()["classes"]
+    assert measure.confusion()["counts"] == [[counts[right, ours] for ours in names] for right in names]
     some = data.draw(st.lists(st.integers(0, len(pairs) - 1), min_size=1, unique=True))
     matrix = np.array([[sum(pairs[k] == (a, b) for k in some) for b in names] for a in names])
-    assert outcomes.metrics(some) == pytest.approx(class_figures(matrix))
-    measured = ClassMeasure(right, predicted).metrics(some)
-    assert measured == pytest.approx({f"class_{name}": figure for name, figure in outcomes.metrics(some).items()})
+    assert measure.metrics(some) == pytest.approx(class_figures(matrix))
 
 
 def test_pearson_of_sums_equals_that_of_each_sample():
@@ -100,6 +98,6 @@ def test_two_systems_are_counted_over_the_classes_of_both():
     baseline, system = measure.aligned_counts([other, measure])
     assert baseline.shape == system.shape == (8, 25)
     sums = np.stack([counts.sum(axis=0) for counts in (baseline, system)])
-    assert measure.statistic(sums)["class_macro_f1"] == pytest.approx(
-        [each.metrics(range(8))["class_macro_f1"] for each in (other, measure)]
+    assert measure.statistic(sums)["macro_f1"] == pytest.approx(
+        [each.metrics(range(8))["macro_f1"] for each in (other, measure)]
     )

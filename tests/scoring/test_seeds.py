@@ -78,7 +78,7 @@ def test_classes_that_only_some_runs_predict():
     right = list("abab")
     system = [ClassMeasure(right, list(run)) for run in ("abab", "abac")]
     baseline = [ClassMeasure(right, list(run)) for run in ("aaaa", "dbbb")]
-    row = mean_over_seeds_test(baseline, system, Resampling(BOOTSTRAP, 50))["class_accuracy"]
+    row = mean_over_seeds_test(baseline, system, Resampling(BOOTSTRAP, 50))["accuracy"]
     assert row["difference"] == pytest.approx(87.5 - 50)
 
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from itertools import product
-from math import comb
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from sacrebleu.significance import PairedTest
 from scipy.stats import norm
 
 from tree_fairseq.errors import ScoringError
 from tree_fairseq.scoring.measures import TextMeasure, text_metric
-from tree_fairseq.scoring.significance import BOOTSTRAP, RANDOMIZATION, Resampling, mcnemar, paired_test
+from tree_fairseq.scoring.significance import BOOTSTRAP, RANDOMIZATION, Resampling, paired_test
 
 
 def mean_test(baseline, system, test):
@@ -140,25 +137,3 @@ def test_examples_that_depend_on_each_other_do_not_make_a_difference_certain():
 def test_each_example_has_a_group():
     with pytest.raises(ScoringError, match="4 sentences, but groups of 3"):
         mean_test(np.zeros(4), np.ones(4), Resampling(groups=("a", "a", "b")))
-
-
-def mcnemar_p_value(gained: int, lost: int) -> float:
-    """Computes the probability of a split at least as uneven if both sides are equally likely."""
-    total = gained + lost
-    tail = sum(comb(total, count) for count in range(min(gained, lost) + 1)) / 2**total
-    return min(1.0, 2 * tail)
-
-
-@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60))
-def test_mcnemars_test_equals_its_definition(pairs):
-    baseline, system = zip(*pairs)
-    row = mcnemar(baseline, system)
-    gained, lost = pairs.count((False, True)), pairs.count((True, False))
-    assert (row["only_system"], row["only_baseline"]) == (gained, lost)
-    assert row["p_value"] == pytest.approx(mcnemar_p_value(gained, lost))
-    assert row["difference"] == pytest.approx(100 * (sum(system) - sum(baseline)) / len(pairs))
-
-
-def test_outcomes_of_different_test_sets_are_refused():
-    with pytest.raises(ScoringError, match="different test sets"):
-        mcnemar([True], [True, False])

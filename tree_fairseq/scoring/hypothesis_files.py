@@ -198,7 +198,7 @@ class FileSet(TestSet):
         if name == "brackets":
             return evalb.BracketMeasure(self.forests, [_read_or_none(read_sentences, line) for line in lines])
         if name == "classes":
-            return ClassMeasure(read_references(args.references, _read_class), lines)
+            return ClassMeasure(read_references(args.references, _read_class), lines, prefix="class_")
         if name == "code":
             trees = [self.programs.parse(line) for line in lines]
             outcomes = MeanMeasure(self.programs.outcomes(lines, trees))

@@ -17,7 +17,7 @@ import numpy as np
 from sacrebleu.metrics import BLEU, CHRF, TER
 from sacrebleu.metrics.base import Metric
 
-from tree_fairseq.scoring.significance import Resampling, mcnemar, paired_test
+from tree_fairseq.scoring.significance import Resampling, paired_test
 from tree_fairseq.support.python_versions import import_library, zip_equal
 
 
@@ -99,19 +99,23 @@ class TextMeasure(AdditiveMeasure):
 
 
 class MeanMeasure(AdditiveMeasure):
-    """Means over sentences, in percent, of values from 0 to 1, ``[sentences]`` by metric."""
+    """Means over sentences, in percent, of values from 0 to 1 by metric: of outcomes, shares that are right."""
 
     def __init__(self, values: Mapping[str, Sequence[float]]):
-        self._names = list(values)
-        columns = [np.asarray(column, np.float64) for column in values.values()]
-        self._counts = np.stack([*columns, np.ones_like(columns[0])], axis=1)
+        self.values = dict(values)
 
     @property
+    def outcomes(self) -> dict[str, Sequence[bool]]:
+        """The values that say which sentences are right."""
+        return {name: values for name, values in self.values.items() if isinstance(values[0], bool)}
+
+    @cached_property
     def counts(self) -> np.ndarray:
-        return self._counts
+        columns = [np.asarray(column, np.float64) for column in self.values.values()]
+        return np.stack([*columns, np.ones_like(columns[0])], axis=1)
 
     def statistic(self, sums: np.ndarray) -> dict[str, np.ndarray]:
-        return {name: 100 * sums[..., number] / sums[..., -1] for number, name in enumerate(self._names)}
+        return {name: 100 * sums[..., number] / sums[..., -1] for number, name in enumerate(self.values)}
 
 
 class JoinedMeasure(AdditiveMeasure):
@@ -138,23 +142,6 @@ def exact_match(references: Sequence[Sequence[str]], hypotheses: Sequence[str]) 
     """``exact_match``: the hypothesis has the tokens of one of the references of its sentence."""
     rows = zip_equal(hypotheses, *references)
     return MeanMeasure({"exact_match": [any(text.split() == ours.split() for text in texts) for ours, *texts in rows]})
-
-
-class OutcomeMeasure(Measure):
-    """Shares of sentences that are right, in percent, by metric. Systems are compared by McNemar's test."""
-
-    def __init__(self, outcomes: Mapping[str, Sequence[bool]]):
-        self.outcomes = outcomes
-
-    def metrics(self, indices: Sequence[int]) -> dict[str, float]:
-        return {name: 100 * sum(right[i] for i in indices) / len(indices) for name, right in self.outcomes.items()}
-
-    def differences(self, baseline: OutcomeMeasure, test: Resampling) -> dict[str, dict]:
-        return {
-            name: mcnemar(baseline.outcomes[name], right)
-            for name, right in self.outcomes.items()
-            if name in baseline.outcomes
-        }
 
 
 ROUGE = ("rouge1", "rouge2", "rougeL")

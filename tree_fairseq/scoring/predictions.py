@@ -27,7 +27,7 @@ from tree_fairseq.classification.criterion import class_figures, moments, pearso
 from tree_fairseq.classification.examples import read_class_tree
 from tree_fairseq.classification.folder import class_order, is_number
 from tree_fairseq.errors import LabelColumnError, ScoringError
-from tree_fairseq.scoring.measures import AdditiveMeasure, Measure, OutcomeMeasure
+from tree_fairseq.scoring.measures import AdditiveMeasure, Measure
 from tree_fairseq.scoring.outputs import read_hypotheses, read_references
 from tree_fairseq.scoring.runs import RunSet, add_references, generated
 from tree_fairseq.scoring.significance import Resampling
@@ -60,55 +60,49 @@ def read_number(line: str, path: Path, number: int) -> str:
     return label
 
 
-class ClassOutcomes(OutcomeMeasure):
+class ClassMeasure(AdditiveMeasure):
     """Accuracy, macro F1, Matthews' correlation and, of two classes, F1 of the second.
 
-    Macro F1 is the mean over the classes that occur, right or predicted. Systems are compared by McNemar's test of
-    their accuracies.
+    Macro F1 is the mean over the classes that occur, right or predicted. The prefix begins the names of the metrics.
     """
 
-    def __init__(self, references: Sequence[str], predicted: Sequence[str]):
-        self.predicted, self.references = predicted, references
-        super().__init__({"accuracy": [ours == theirs for ours, theirs in zip_equal(predicted, references)]})
+    def __init__(self, references: Sequence[str], hypotheses: Sequence[str], prefix: str = ""):
+        self._pairs = list(zip_equal(references, [text.strip() for text in hypotheses]))
+        self._prefix = prefix
+
+    @property
+    def outcomes(self) -> dict[str, list[bool]]:
+        """Which examples are right."""
+        return {"accuracy": [right == predicted for right, predicted in self._pairs]}
 
     @cached_property
     def classes(self) -> list[str]:
         """All predicted or right classes; numbers are sorted as numbers."""
-        return sorted({*self.predicted, *self.references}, key=class_order)
+        return sorted({name for pair in self._pairs for name in pair}, key=class_order)
 
-    def counts(self, classes: Sequence[str]) -> np.ndarray:
-        """Returns the place of each example in the confusion matrix of some classes, ``[examples, C, C]``."""
-        right, predicted = (np.array(side)[:, None] == np.array(classes) for side in (self.references, self.predicted))
-        return (right[:, :, None] & predicted[:, None, :]).astype(np.float64)
-
-    def metrics(self, indices: Sequence[int]) -> dict[str, float]:
-        matrix = self.counts(self.classes)[list(indices)].sum(axis=0)
-        return {name: float(value) for name, value in class_figures(matrix).items()}
-
-    def confusion(self) -> dict:
-        """Returns ``classes``, and ``counts`` with a row for each right class and a column for each predicted one."""
-        return {"classes": self.classes, "counts": self.counts(self.classes).sum(axis=0).astype(int).tolist()}
-
-
-class ClassMeasure(AdditiveMeasure):
-    """``class_accuracy``, ``class_matthews``, ``class_macro_f1`` over the classes that occur, right or predicted."""
-
-    def __init__(self, references: Sequence[str], hypotheses: Sequence[str]):
-        self.outcomes = ClassOutcomes(references, [text.strip() for text in hypotheses])
+    def _counts(self, classes: Sequence[str]) -> np.ndarray:
+        """Returns the place of each example in the confusion matrix of some classes, ``[examples, C * C]``."""
+        right, predicted = (np.array(side)[:, None] == np.array(classes) for side in zip(*self._pairs))
+        return (right[:, :, None] & predicted[:, None, :]).astype(np.float64).reshape(len(right), -1)
 
     @cached_property
     def counts(self) -> np.ndarray:
-        return self.outcomes.counts(self.outcomes.classes).reshape(len(self.outcomes.references), -1)
+        return self._counts(self.classes)
 
     @staticmethod
     def aligned_counts(measures: Sequence[ClassMeasure]) -> list[np.ndarray]:
-        classes = sorted({name for measure in measures for name in measure.outcomes.classes})
-        return [measure.outcomes.counts(classes).reshape(-1, len(classes) ** 2) for measure in measures]
+        classes = sorted({name for measure in measures for name in measure.classes})
+        return [measure._counts(classes) for measure in measures]
 
     def statistic(self, sums: np.ndarray) -> dict[str, np.ndarray]:
         size = math.isqrt(sums.shape[-1])
         counts = sums.reshape(*sums.shape[:-1], size, size)  # [..., C * C] -> [..., C, C]
-        return {f"class_{name}": figure for name, figure in class_figures(counts).items()}
+        return {f"{self._prefix}{name}": figure for name, figure in class_figures(counts).items()}
+
+    def confusion(self) -> dict:
+        """Returns ``classes``, and ``counts`` with a row for each right class and a column for each predicted one."""
+        counts = self.counts.sum(axis=0).astype(int).reshape(len(self.classes), -1)
+        return {"classes": self.classes, "counts": counts.tolist()}
 
 
 class NumberMeasure(AdditiveMeasure):
@@ -184,7 +178,7 @@ class ClassSet(RunSet):
 
     def measures(self, system: Path) -> dict[str, Measure]:
         predicted = read_hypotheses(generated(system, self.subset), self.count)
-        return {"classes": ClassOutcomes(self.references, predicted)}
+        return {"classes": ClassMeasure(self.references, predicted)}
 
     def parts(self) -> dict[str, tuple[Sequence[int], Sequence[int]]]:
         return {"by_length": (self.lengths, self.args.length_bounds)}
@@ -224,13 +218,13 @@ class ClassificationScorer(BaseScorer):
 
     def score(self) -> float:
         """Returns the accuracy in percent."""
-        return ClassOutcomes(self.ref, self.pred).metrics(range(len(self.ref)))["accuracy"]
+        return ClassMeasure(self.ref, self.pred).metrics(range(len(self.ref)))["accuracy"]
 
     def result_string(self) -> str:
         """Returns all metrics and the confusion matrix."""
         if not self.ref:
             return "no examples"
-        outcomes = ClassOutcomes(self.ref, self.pred)
+        outcomes = ClassMeasure(self.ref, self.pred)
         parts = [f"{_TITLES[name]} {value:.2f}" for name, value in outcomes.metrics(range(len(self.ref))).items()]
         return "\n".join((f"{', '.join(parts)}, {len(self.ref)} examples", *confusion_table(outcomes.confusion())))
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from tree_fairseq.errors import ScoringError
 from tree_fairseq.scoring.execution import Execution
-from tree_fairseq.scoring.measures import Measure, OutcomeMeasure
+from tree_fairseq.scoring.measures import MeanMeasure, Measure
 from tree_fairseq.scoring.outputs import read_complete, read_reference_lines
 from tree_fairseq.scoring.program_measures import Programs, TreeF1
 from tree_fairseq.scoring.runs import RunSet, generated
@@ -58,8 +58,8 @@ class CodeSet(RunSet):
         texts = [target.text(text) or "" for text in given]
         return texts, [None if outputs.is_invalid(each) else self.programs.parse(texts[each]) for each in numbers]
 
-    def _outcomes(self, texts: Sequence[str], trees: Sequence[Tree | None]) -> OutcomeMeasure:
-        return OutcomeMeasure(self.programs.outcomes(texts, trees))
+    def _outcomes(self, texts: Sequence[str], trees: Sequence[Tree | None]) -> MeanMeasure:
+        return MeanMeasure(self.programs.outcomes(texts, trees))
 
     def _scores(self, texts: Sequence[str], trees: Sequence[Tree | None]) -> Mapping[str, Measure]:
         return self.programs.measures(texts, trees)
@@ -83,10 +83,8 @@ class CodeSet(RunSet):
         return [[*others, name] for others, name in zip(groups or [[]] * self.count, names)]
 
     def details(self, system: Mapping[str, Measure]) -> dict[str, Any]:
-        outcomes = system["outcomes"]
-        assert isinstance(outcomes, OutcomeMeasure)
         counts = {"references_that_do_not_parse": len(self.programs.failed)}
-        return {**counts, "outputs_that_do_not_parse": self.count - sum(outcomes.outcomes["parses"])}
+        return {**counts, "outputs_that_do_not_parse": self.count - sum(system["outcomes"].values["parses"])}
 
     def notes(self, result: Mapping[str, Any]) -> list[str]:
         return _nothing_is_right("parse", self.programs.failed)
@@ -114,17 +112,17 @@ class SqlSet(CodeSet):
         database = "SQLite file: also score what queries return; they run on a copy of it, in a child process"
         parser.add_argument("--database", type=Path, metavar="FILE", help=database)
 
-    def _outcomes(self, texts: Sequence[str], trees: Sequence[Tree | None]) -> OutcomeMeasure:
+    def _outcomes(self, texts: Sequence[str], trees: Sequence[Tree | None]) -> MeanMeasure:
         outcomes = self.programs.outcomes(texts, trees)
-        return OutcomeMeasure(outcomes if self.execution is None else {**outcomes, **self.execution.outcomes(texts)})
+        return MeanMeasure(outcomes if self.execution is None else {**outcomes, **self.execution.outcomes(texts)})
 
     def _scores(self, texts: Sequence[str], trees: Sequence[Tree | None]) -> Mapping[str, Measure]:
         return {"tree_f1": TreeF1(self.programs.trees, trees)}
 
     def details(self, system: Mapping[str, Measure]) -> dict[str, Any]:
-        found, outcomes = super().details(system), system["outcomes"]
-        if self.execution is not None and isinstance(outcomes, OutcomeMeasure):
-            found["outputs_that_do_not_run"] = self.count - sum(outcomes.outcomes["runs"])
+        found = super().details(system)
+        if self.execution is not None:
+            found["outputs_that_do_not_run"] = self.count - sum(system["outcomes"].values["runs"])
             found["references_that_do_not_run"] = len(self.execution.failed)
             found["references_without_rows"] = self.execution.empty
         return found

@@ -1,8 +1,8 @@
 """Scores the runs of recipes: folders with ``generate-{subset}.txt``, the output of ``fairseq-generate``.
 
 A subclass of :class:`RunSet` says how such a file is read, and is a command: ``tree-fairseq score NAME --run DIR``. It
-writes ``score.json`` into the run and, if runs are compared example by example, ``outcomes.json``. ``--result``
-collects all runs below a folder in one ``result.json``.
+writes ``score.json`` into the run and, where outputs are right or wrong, ``outcomes.json``. ``--result`` collects all
+runs below a folder in one ``result.json``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import torch
 from tree_fairseq.errors import CorruptFileError, ScoringError
 from tree_fairseq.repairs.checkpoint_loading import load_weights_only
 from tree_fairseq.scoring.frame import COUNT, TestSet, score, tables
-from tree_fairseq.scoring.measures import Measure, OutcomeMeasure
 from tree_fairseq.scoring.outputs import read_text
 from tree_fairseq.scoring.significance import Resampling
 from tree_fairseq.support.files import file_sha256, read_json, write_json
@@ -38,9 +37,9 @@ class RunSet(TestSet):
     primary: ClassVar[str]
     """The default metric under ``score`` in ``result.json``."""
     test: Resampling = Resampling()
-    """The paired test; outcomes have McNemar's test instead."""
+    """The paired test."""
     outcomes: ClassVar[str | None] = None
-    """The measure whose outcomes are stored and compared example by example; None if all measures are compared."""
+    """The measure whose outcomes are stored, example by example."""
 
     def __init__(self, args: Namespace, subset: str):
         self.args, self.subset = args, subset
@@ -62,13 +61,6 @@ class RunSet(TestSet):
         folder = getattr(self.args, "references", None)
         path = folder / f"{self.subset}.groups" if folder is not None else None
         return [line.split() for line in read_text(path, self.count)] if path and path.is_file() else None
-
-    def baseline(self, run: Path) -> Mapping[str, Measure]:
-        """Returns the measures of the outputs of another run, or its stored outcomes."""
-        if self.outcomes is None:
-            return self.measures(run)
-        stored = read_outcomes(run).get(self.subset)
-        return {} if stored is None else {self.outcomes: OutcomeMeasure(stored)}
 
     def notes(self, result: Mapping[str, Any]) -> list[str]:
         """Returns lines to print below the table of a result."""
@@ -107,9 +99,10 @@ def score_run(kind: type[RunSet], args: Namespace) -> None:
     for subset, label in _pairs(args.sets).items():
         test_set = kind(args, subset)
         ours = test_set.measures(args.run)
-        baselines = {run.name: test_set.baseline(run) for run in args.against}
+        baselines = {run.name: test_set.measures(run) for run in args.against}
         result = score(test_set, ours, baselines, test_set.test)
-        outcomes[subset] = _digits(ours.get(test_set.outcomes))
+        right = getattr(ours.get(test_set.outcomes), "outcomes", {})
+        outcomes[subset] = {name: "".join("01"[value] for value in values) for name, values in right.items()}
         _add(content, result, subset, f"_{label}" if label else "")
         lines += [f"{subset}:", *tables(result, args.run.name), *test_set.notes(result), ""]
     if args.checkpoint is not None:
@@ -123,12 +116,6 @@ def score_run(kind: type[RunSet], args: Namespace) -> None:
         args.result.parent.mkdir(parents=True, exist_ok=True)
         write_json(args.result, summary)
         sys.stdout.write(f"{summary['metric']} = {summary['score']:.2f} -> {args.result}\n")
-
-
-def _digits(measure: Measure | None) -> dict[str, str]:
-    """Writes outcomes as a digit for each example."""
-    found = measure.outcomes if isinstance(measure, OutcomeMeasure) else {}
-    return {name: "".join("01"[value] for value in values) for name, values in found.items()}
 
 
 def _add(content: dict, result: Mapping[str, Any], subset: str, suffix: str) -> None:
@@ -168,15 +155,6 @@ def read_scores(path: Path) -> dict:
     if scores is None:
         raise ScoringError(f"{path} is missing: score that run first")
     return scores
-
-
-def read_outcomes(run: Path) -> dict[str, dict[str, list[bool]]]:
-    """Reads the outcomes of a scored run, by test set and metric. Raises ScoringError if it has none."""
-    stored = read_scores(run / OUTCOMES_FILE)
-    return {
-        subset: {name: [digit == "1" for digit in digits] for name, digits in outcomes.items()}
-        for subset, outcomes in stored.items()
-    }
 
 
 def build_result(current: dict, folder: Path) -> dict:

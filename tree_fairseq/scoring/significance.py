@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import binomtest
 
 from tree_fairseq.errors import ScoringError
 
@@ -118,25 +117,3 @@ def _sums_of_groups(counts: np.ndarray, groups: Sequence[str]) -> np.ndarray:
 def _differences(baseline: np.ndarray, system: np.ndarray, statistic: Statistic) -> dict[str, np.ndarray]:
     ours, theirs = statistic(system), statistic(baseline)
     return {name: np.asarray(values) - theirs[name] for name, values in ours.items()}
-
-
-def mcnemar(baseline: Sequence[bool], system: Sequence[bool]) -> dict:
-    """Compares paired outcomes by McNemar's exact test (1947).
-
-    Only sentences on which the systems disagree count: two equally good systems are each right on such a sentence with
-    probability 1/2. Returns the difference in points, the numbers of sentences that only one system has right, and the
-    p-value. Raises ScoringError if the outcomes belong to different test sets.
-    """
-    if len(baseline) != len(system):
-        raise ScoringError(
-            f"one system has {len(system)} outcomes, the other {len(baseline)}: they are of different test sets"
-        )
-    change = np.subtract(system, baseline, dtype=int)
-    gained, lost = int((change > 0).sum()), int((change < 0).sum())
-    return {
-        "difference": 100 * (gained - lost) / len(system),
-        "only_system": gained,
-        "only_baseline": lost,
-        "p_value": float(binomtest(gained, gained + lost).pvalue) if gained + lost else 1.0,
-        "signature": "McNemar's test, exact, two-sided",
-    }

@@ -16,9 +16,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.errors import MissingTreesError, ScoringError, SymbolTreeError
-from tree_fairseq.scoring.measures import Measure, OutcomeMeasure
+from tree_fairseq.scoring.measures import MeanMeasure, Measure
 from tree_fairseq.scoring.outputs import read_complete, read_references
 from tree_fairseq.scoring.runs import RunSet, add_references, generated
 from tree_fairseq.scoring.significance import Resampling
@@ -29,7 +31,7 @@ from tree_fairseq.trees.notations.notation import Notation, Piece
 from tree_fairseq.trees.symbols import SymbolEncoding, exact_matches, unordered_labels
 from tree_fairseq.trees.tree import Tree
 
-VALIDITY = "validity"
+VALIDITY, STEPS = "validity", "steps"
 LINES = "lines"
 """The notation that compares whole lines."""
 
@@ -115,12 +117,12 @@ class Target(NamedTuple):
             return None
 
 
-class TreeOutcomes(OutcomeMeasure):
+class TreeOutcomes(MeanMeasure):
     """Which outputs are right, and in which respect; an output that is not a tree is None.
 
     ``accuracy``: the tree equals the reference. ``accuracy_unordered``: it does if the children of the ``unordered``
     labels may be in any order. ``validity``: it is a complete tree. A tree with an unknown symbol is never right.
-    ``steps`` are numbers of decoding steps.
+    ``steps`` are numbers of decoding steps. ``partial`` outputs reached a limit.
     """
 
     def __init__(
@@ -129,28 +131,27 @@ class TreeOutcomes(OutcomeMeasure):
         references: Sequence[Tree],
         unordered: Sequence[str],
         steps: Sequence[int] | None = None,
+        partial: int = 0,
     ):
-        self.pairs, self.steps = list(zip(outputs, references)), steps
-        found = {
+        self.pairs, self.partial = list(zip(outputs, references)), partial
+        found: dict[str, Sequence[float]] = {
             "accuracy": exact_matches(outputs, references),
             "accuracy_unordered": exact_matches(outputs, references, unordered),
             VALIDITY: [output is not None for output in outputs],
         }
-        super().__init__(found)
+        super().__init__(found if steps is None else {**found, STEPS: steps})
 
-    def metrics(self, indices: Sequence[int]) -> dict[str, float]:
-        """Returns metrics of some sentences: validity from 0 to 1, the mean of steps, all others in percent."""
-        values = super().metrics(indices)
-        if VALIDITY in values:
-            values[VALIDITY] /= 100
-        if self.steps is not None:
-            values["steps"] = sum(self.steps[index] for index in indices) / len(indices)
-        return values
+    def statistic(self, sums: np.ndarray) -> dict[str, np.ndarray]:
+        """Computes validity from 0 to 1, the mean of steps, and all others in percent."""
+        found = super().statistic(sums)
+        return {name: value / 100 if name in (VALIDITY, STEPS) else value for name, value in found.items()}
 
-    def differences(self, baseline: OutcomeMeasure, test: Resampling) -> dict[str, dict]:
-        rows = super().differences(baseline, test)
-        rows.pop(VALIDITY, None)
-        return rows
+    def differences(self, baseline: MeanMeasure, test: Resampling) -> dict[str, dict]:
+        """Compares what both systems have, but for validity."""
+        ours, theirs = self.outcomes, baseline.outcomes
+        shared = [name for name in ours if name in theirs and name != VALIDITY]
+        sides = (MeanMeasure({name: side[name] for name in shared}) for side in (ours, theirs))
+        return next(sides).differences(next(sides), test)
 
 
 def add_target(parser: ArgumentParser) -> None:
@@ -180,7 +181,6 @@ class TreeSet(RunSet):
         files = self.reference_files(f"{subset}.{self.target.language}")
         self.references = read_references(files, self.target.reader.read)
         self.count = len(self.references)
-        self.partial = 0
 
     @staticmethod
     def add_arguments(parser: ArgumentParser) -> None:
@@ -192,14 +192,14 @@ class TreeSet(RunSet):
         indices = range(self.count)
         outputs = read_complete(generated(system, self.subset), self.count)
         target = self.target.of_outputs(outputs.best.values())
-        self.partial = sum(PARTIAL in marks for marks in outputs.unfinished.values())
+        partial = sum(PARTIAL in marks for marks in outputs.unfinished.values())
         texts = [None if outputs.is_invalid(index) else outputs.best.get(index) for index in indices]
         trees = [None if text is None else target.tree(text) for text in texts]
         steps = [outputs.steps[index] for index in indices if index in outputs.steps]
         all_steps = steps if len(steps) == self.count else None
-        found = self.kind(trees, self.references, target.unordered, all_steps)
+        found = self.kind(trees, self.references, target.unordered, all_steps, partial)
         if target.notation == LINES:
-            del found.outcomes[VALIDITY]  # a line of text is neither valid nor invalid
+            del found.values[VALIDITY]  # a line of text is neither valid nor invalid
         return {"trees": found}
 
     def parts(self) -> dict[str, tuple[Sequence[int], Sequence[int]]]:
@@ -208,7 +208,7 @@ class TreeSet(RunSet):
         return {"by_size": (sizes, self.args.length_bounds), "by_depth": (depths, self.args.depth_bounds)}
 
     def details(self, system: Mapping[str, Measure]) -> dict[str, Any]:
-        return {"partial": self.partial}
+        return {"partial": system["trees"].partial}
 
     def notes(self, result: Mapping[str, Any]) -> list[str]:
-        return [f"{self.partial} outputs reached a limit and are partial"] if self.partial else []
+        return [f"{result['partial']} outputs reached a limit and are partial"] if result["partial"] else []
