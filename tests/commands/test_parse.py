@@ -147,14 +147,6 @@ def test_faults_name_their_line(tmp_path, capsys, caplog, monkeypatch):
     assert "finds no tokens in raw text" in caplog.text
 
 
-def test_text_that_is_not_tokenised_is_noticed(capsys, caplog):
-    assert run(capsys, *RIGHT, "--text", "the man sleeps.", "--text", "and so on.") != ""
-    assert caplog.text.count("the text is not tokenised: 'sleeps.' is one token") == 1
-    caplog.clear()
-    run(capsys, *RIGHT, "--text", "the man sleeps .", "--text", "Mr. X", "--text", "Hello!")
-    assert caplog.text == ""
-
-
 def test_the_command_needs_neither_torch_nor_fairseq_and_ends_with_its_pipe():
     program = (
         "import sys; from tree_fairseq.__main__ import main; status = main(sys.argv[1:]);"

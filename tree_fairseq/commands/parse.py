@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import shlex
 import shutil
 import sys
 from collections import Counter
@@ -34,11 +35,11 @@ from tree_fairseq.commands.tree_formats import FORMATS, TreeFormat
 from tree_fairseq.errors import InputError
 from tree_fairseq.parsing.corenlp_parser import read_corenlp
 from tree_fairseq.parsing.corpus import ShardReport, parse_corpus, parse_shard_alone, shards_of
-from tree_fairseq.parsing.engines import pool_for, slurm_script
 from tree_fairseq.parsing.joining import finished_shards, join_shards
 from tree_fairseq.parsing.line_parser import LineParser, require_read
 from tree_fairseq.parsing.parsers import ARGUMENTS, add_parser_arguments, check_failures, options_from_arguments
 from tree_fairseq.parsing.pieces import with_kind_of
+from tree_fairseq.parsing.ray_engine import pool_for
 from tree_fairseq.source_code.registry import registered_languages
 from tree_fairseq.support.files import standard_input
 from tree_fairseq.support.options import command, given_arguments, refuse_unread
@@ -54,7 +55,6 @@ READERS = {"penn": "trees of a treebank, each over any number of lines", "corenl
 """Forms of files for ``--read`` that are no notations."""
 
 _LINES_AT_ONCE = 4  # times the batch size: enough for batches of similar length
-_MARKS = tuple(".,;:!?")
 
 
 def _shard(text: str) -> tuple[int, int]:
@@ -158,10 +158,29 @@ def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
         parser.error(f"{option} writes to the standard output: leave out {output}, and add > {output}")
 
 
+_SCRIPT = """#!/bin/sh
+#SBATCH --array=0-{last} --cpus-per-task=1 --requeue
+# Give this to sbatch. When its jobs have ended: tree-fairseq parse --join {output}
+exec tree-fairseq parse {arguments} --shard "$SLURM_ARRAY_TASK_ID/{count}"
+"""
+
+
+def _slurm_script(arguments: Sequence[str], output: str, count: int) -> str:
+    """Returns the script of an array of jobs, each of which parses one of ``count`` shards.
+
+    ``arguments`` are those of ``tree-fairseq parse``, apart from ``--engine`` and ``--workers``, which are left out.
+    """
+    own = argparse.ArgumentParser(add_help=False)
+    own.add_argument("--engine")
+    own.add_argument("--workers")
+    rest = shlex.join(own.parse_known_args(arguments)[1])
+    return _SCRIPT.format(last=count - 1, count=count, arguments=rest, output=shlex.quote(output))
+
+
 def _corpus(args: argparse.Namespace) -> None:
     """Parses a file, or one shard of it, or writes the script that does so."""
     if args.engine == "slurm":
-        sys.stdout.write(slurm_script(args.arguments, args.output, args.workers))
+        sys.stdout.write(_slurm_script(args.arguments, args.output, args.workers))
         return
     folder = Path(f"{args.output}.shards")
     options = with_kind_of(options_from_arguments(args), read_lines(args.input), args.input)
@@ -217,18 +236,11 @@ def _place(args: argparse.Namespace) -> str:
 
 def _parsed(args: argparse.Namespace, parser: LineParser) -> Iterator[tuple[str, Forest]]:
     """Yields each line with its forest, some lines at a time; raises InputError for all lines that are not trees."""
-    warned, place = parser.kind == "text" or parser.parser is None, _place(args)
+    place = _place(args)
     faults, left_out, labels = FaultyLines(), Counter[str](), set[str]()
     skips = args.read is not None and parser.options.on_parse_error == "skip-pair"
     for first, lines in _portions(args, parser, left_out):
         parser.options = with_kind_of(parser.options, lines, place)
-        if not warned and (raw := next(filter(None, map(_joined_end, lines)), None)):
-            warned = True
-            logger.warning(
-                "the text is not tokenised: %r is one token. Tokenise it, or add --tree-tokenize parser, with which "
-                "stanza and corenlp find the tokens",
-                raw,
-            )
         with faults:
             parsed = parser.parse_lines(lines, first, place)
         if faults.errors:
@@ -253,13 +265,6 @@ def _parsed(args: argparse.Namespace, parser: LineParser) -> Iterator[tuple[str,
         logger.info("%s: left out, as no words: %s", place, left_out_message(left_out))
     if strange := strange_labels(labels):
         logger.warning("labels may still have function tags: %s. --tree-tag-separators names their sign", strange)
-
-
-def _joined_end(line: str) -> str | None:
-    """Returns the last word of a line if its full stop has not been cut off, as in text that people write."""
-    words = line.split()
-    is_joined = len(words) > 1 and len(words[-1]) > 2 and words[-1].endswith(_MARKS) and words[-1][:-1].isalpha()
-    return words[-1] if is_joined else None
 
 
 def _is_typed(args: argparse.Namespace) -> bool:

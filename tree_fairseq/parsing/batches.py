@@ -11,11 +11,11 @@ import sqlite3
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice, repeat
+from itertools import repeat
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar, Union
+from typing import Any, TypeVar, Union
 
-from tree_fairseq.errors import CorruptFileError, DataFolderError, DiskFullError, TreeFairseqError, TreeFormatError
+from tree_fairseq.errors import DataFolderError, DiskFullError, TreeFairseqError, TreeFormatError
 from tree_fairseq.parsing.interface import ParsedText
 from tree_fairseq.trees.bracket import read_forest, write_forest
 from tree_fairseq.trees.tree import forest_leaves
@@ -120,16 +120,6 @@ def _attempt(parse: Callable, items: list) -> tuple[Sequence, str]:
     return [], reason
 
 
-class Kind(NamedTuple):
-    """A kind of request: the parser's method that answers it, a function that turns a text into an argument of the
-    method, one that returns whether a result belongs to an argument, and one that turns a result into the answer."""
-
-    method: str
-    item: Callable[[str], Any]
-    accept: Callable[[Any, Any], bool]
-    encode: Callable[[Any], str]
-
-
 def covers(line: str, parsed: ParsedText) -> bool:
     """Returns whether the leaves are the text of the line, with nothing left out but white space."""
     if forest_leaves(parsed.forest) != ["_".join(line[start:end].split()) for start, end in parsed.offsets]:
@@ -156,53 +146,47 @@ def decode_text(answer: str) -> ParsedText | None:
         return None
 
 
-KINDS = {
-    "words": Kind(
-        "parse",
-        item=lambda text: text.split(" "),
-        accept=lambda words, tree: tree.leaves() == words,
-        encode=lambda tree: write_forest((tree,)),
-    ),
-    "text": Kind("parse_text", item=str, accept=covers, encode=_encode_text),
-}
-"""``words``: the words of a sentence, joined by blanks, answered by its tree in brackets. ``text``: a line of raw text,
-answered by a string for :func:`decode_text`."""
-
-
 def parse_texts(parser: Any, kind: str, texts: list[str]) -> list[str | Failure]:
-    """Gives a parser one batch and returns its answers."""
-    asked = KINDS[kind]
+    """Gives a parser one batch and returns its answers.
 
-    def encode(result: Any) -> str | Failure:
+    A text of the kind ``words`` is the words of a sentence, joined by blanks, and answered by its tree in brackets; one
+    of the kind ``text`` is a line of raw text, and answered by a string for :func:`decode_text`.
+    """
+
+    if kind == "text":
+        return _written(parse_recovering(parser.parse_text, texts, covers), _encode_text)
+    sentences = [text.split(" ") for text in texts]
+    trees: list[Any] = parse_recovering(parser.parse, sentences, lambda words, tree: tree.leaves() == words)
+    return _written(trees, lambda tree: write_forest((tree,)))
+
+
+def _written(results: Iterable[Any], encode: Callable[[Any], str]) -> list[str | Failure]:
+    answers = []
+    for result in results:
         try:
-            return result if isinstance(result, Failure) else asked.encode(result)
+            answers.append(result if isinstance(result, Failure) else encode(result))
         except TreeFormatError as error:
-            return Failure(f"its tree cannot be written: {error}")
-
-    results = parse_recovering(getattr(parser, asked.method), list(map(asked.item, texts)), asked.accept)
-    return list(map(encode, results))
+            answers.append(Failure(f"its tree cannot be written: {error}"))
+    return answers
 
 
 FILE_NAME = "parses.sqlite"
 
 _BUSY_SECONDS = 120
-_KEYS_PER_QUERY = 500
 _TABLE = "CREATE TABLE IF NOT EXISTS parses (key BLOB PRIMARY KEY, value TEXT) WITHOUT ROWID"
 
 
 class ParseCache:
-    """The answers of one parser to texts, in a folder of caches of any number of parsers.
+    """The answers of parsers to single texts, which the processes of one machine share.
 
-    Each call is one transaction, so a process that is killed leaves a batch as a whole or nothing of it. The journal is
-    sqlite's plain one: a write-ahead log needs memory that all processes share, which network file systems lack.
+    Each call is one transaction, so a process that is killed leaves a batch as a whole or nothing of it.
 
     Args:
         parser: a name for all that decides the parser's answers; answers of other parsers are not found
 
     Raises:
-        CorruptFileError: the file is damaged.
         DiskFullError: the disk is full.
-        DataFolderError: the folder cannot be made or written.
+        DataFolderError: the folder cannot be made or written, or the file is damaged.
     """
 
     def __init__(self, folder: str | os.PathLike, parser: str):
@@ -217,14 +201,10 @@ class ParseCache:
 
     def get(self, texts: Iterable[str]) -> dict[str, str]:
         """Returns the known answers by text."""
-        keys = {self._key(text): text for text in texts}
-        wanted, found = iter(keys), {}
+        query = "SELECT value FROM parses WHERE key = ?"
         with self._explained():
-            while some := list(islice(wanted, _KEYS_PER_QUERY)):
-                marks = ",".join("?" * len(some))
-                rows = self._connection.execute(f"SELECT key, value FROM parses WHERE key IN ({marks})", some)
-                found.update({keys[key]: value for key, value in rows})
-        return found
+            rows = {text: self._connection.execute(query, [self._key(text)]).fetchone() for text in texts}
+        return {text: row[0] for text, row in rows.items() if row}
 
     def put(self, answers: Mapping[str, str]) -> None:
         """Keeps answers by text, all or none of them; a known answer is not replaced."""
@@ -241,18 +221,10 @@ class ParseCache:
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:
-        """Replaces errors of sqlite by errors that name the file and the way out."""
+        """Replaces errors of sqlite and of folders by one that names the file and the way out."""
         try:
             yield
-        except sqlite3.OperationalError as error:
-            if "full" in str(error) or "disk I/O" in str(error):
-                message = f"no room left for the parse cache {self.path} ({error})"
-                raise DiskFullError(f"{message}; make room and give the same command again") from error
-            message = f"the parse cache {self.path} cannot be used: {error}; --parse-cache DIR puts it elsewhere"
-            raise DataFolderError(message) from error
-        except sqlite3.DatabaseError as error:
-            message = f"the parse cache {self.path} is damaged ({error}); delete it, its sentences are parsed again"
-            raise CorruptFileError(message) from error
-        except OSError as error:
-            message = f"the folder of the parse cache {self.path} cannot be made: {error.strerror}"
-            raise DataFolderError(message) from error
+        except (sqlite3.Error, OSError) as error:
+            kind = DiskFullError if "full" in str(error) or "disk I/O" in str(error) else DataFolderError
+            message = f"the parse cache {self.path} cannot be used: {error}. Make room, delete it (its sentences are "
+            raise kind(message + "parsed again), or choose another place with --parse-cache DIR") from error

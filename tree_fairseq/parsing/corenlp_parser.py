@@ -34,8 +34,6 @@ DEFAULT_URL = "http://localhost:9000"
 # Raised when what this file makes of the server's answers changes, so that no older cached parse is used.
 _ADAPTER_VERSION = 1
 _LANGUAGES = ("ar", "de", "en", "es", "fr", "hu", "it", "zh")
-# The server refuses texts over 100,000 characters unless it was started with another limit.
-_CHARACTERS = 50_000
 _TRIES = 4
 SECONDS = 60.0
 """The time that the server has for one request."""
@@ -148,8 +146,9 @@ class CoreNlpParser:
         return []
 
     def parse(self, sentences: list[list[str]]) -> list[Tree | None]:
-        """A sentence for which the server gives other words has None."""
-        return list(map(_tree_over, sentences, self._annotated(sentences, self._properties)))
+        """A sentence for which the server gives other words has None. A batch that is too long for it fails."""
+        text = "\n".join(map(" ".join, sentences))
+        return list(map(_tree_over, sentences, self._server.annotate(text, self._pretokenized(self._properties))))
 
     def parse_text(self, lines: list[str]) -> list[ParsedText | None]:
         """The leaves are CoreNLP's tokens; white space inside a token becomes ``_``."""
@@ -160,30 +159,6 @@ class CoreNlpParser:
     @staticmethod
     def _pretokenized(properties: Mapping[str, str]) -> dict[str, str]:
         return {**properties, "tokenize.whitespace": "true", "ssplit.eolonly": "true"}
-
-    def _annotated(self, sentences: list[list[str]], properties: Mapping[str, str]) -> list[Mapping[str, Any]]:
-        """Returns the server's answer about each sentence."""
-        results: list[Mapping[str, Any]] = []
-        for batch in _batches(sentences):
-            found = self._server.annotate("\n".join(map(" ".join, batch)), self._pretokenized(properties))
-            if len(found) != len(batch):
-                raise RuntimeError(f"the CoreNLP server found {len(found)} sentences in {len(batch)} lines")
-            results += found
-        return results
-
-
-def _batches(sentences: list[list[str]]) -> list[list[list[str]]]:
-    """Returns the sentences in batches of one request each."""
-    batches: list[list[list[str]]] = []
-    size = 0
-    for words in sentences:
-        own = sum(map(len, words)) + len(words)
-        if not batches or size + own > _CHARACTERS:
-            batches.append([])
-            size = 0
-        batches[-1].append(words)
-        size += own
-    return batches
 
 
 def _same_words(words: list[str], sentence: Mapping[str, Any]) -> bool:

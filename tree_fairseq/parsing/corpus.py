@@ -8,7 +8,7 @@ number of shards, made in any order, joins to the same bytes.
 The folder of shards has two files for each: ``3-of-8.trees``, and then ``3-of-8.json``, which says that the trees are
 complete, from which lines and by which parser they were made, and their checksum. :func:`parse_corpus` makes all shards
 of a text. It sends the lines of a shard to a process of a pool, on this or another machine, and writes the trees that
-come back: the pools of :mod:`tree_fairseq.parsing.engines` need no folder that machines share.
+come back: the pools of :mod:`tree_fairseq.parsing.ray_engine` need no folder that machines share.
 """
 
 from __future__ import annotations

@@ -7,10 +7,12 @@ through its object store, so the machines share no folder; they have this packag
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from tree_fairseq.errors import InputError, WorkerDiedError
+from tree_fairseq.support.options import refuse_unread
 from tree_fairseq.support.processes import ProcessPool, take_device
 from tree_fairseq.support.python_versions import import_library
 
@@ -18,6 +20,16 @@ from tree_fairseq.support.python_versions import import_library
 _TASKS_AHEAD = 2
 # Of the same shard, after the loss of its process or machine.
 _REPETITIONS = 5
+
+
+def pool_for(args: argparse.Namespace) -> ProcessPool:
+    """Returns the pool of ``--engine``, ``--ray-address`` and ``--workers``; raises InputError for what is not read."""
+    if args.engine == "ray":
+        given = {"parse_cache"} if args.parse_cache else set()
+        refuse_unread(given, {"parse_cache": "a cache serves one machine"}, "--engine ray")
+        return RayPool(args.workers, args.ray_address)
+    refuse_unread({"ray_address"} if args.ray_address else (), {"ray_address": "it goes with --engine ray"})
+    return ProcessPool(args.workers)
 
 
 class RayPool(ProcessPool):

@@ -24,8 +24,8 @@ from tree_fairseq.data_bin.manifest import MANIFEST_NAME, Manifest
 from tree_fairseq.data_bin.staging import Staging, Work
 from tree_fairseq.data_bin.token_files import token_prefix
 from tree_fairseq.errors import InputError
-from tree_fairseq.parsing.engines import pool_for
 from tree_fairseq.parsing.parsers import ARGUMENTS, add_parser_arguments
+from tree_fairseq.parsing.ray_engine import pool_for
 from tree_fairseq.preprocessing.plan import (
     SYMBOL_FLAGS,
     TREE_SIDES,
