@@ -6,15 +6,7 @@ import json
 
 import pytest
 
-from tests.data_bin.corpora import (
-    folder_bytes,
-    forests_with_words,
-    prefixes,
-    read_lines,
-    run_preprocess,
-    write_corpus,
-    write_lines,
-)
+from tests.data_bin.corpora import folder_bytes, forests_with_words, prefixes, read_lines, run_preprocess, write_corpus
 from tests.parsing.fake_parsers import LOG_VARIABLE, noted
 from tree_fairseq.commands.annotate import main
 from tree_fairseq.commands.check import check_folder
@@ -34,13 +26,12 @@ def annotate(*arguments: object) -> int:
 
 
 @pytest.mark.parametrize("flags", [(), ("--joined-dictionary",), ("--dataset-impl", "raw"), ("--only-source",)])
-def test_ready_made_trees_equal_those_of_preprocessing(corpus, tmp_path, flags):
-    run_preprocess(*prefixes(corpus / "leaves", *SPLITS), "--destdir", tmp_path / "later", *flags)
+def test_added_trees_equal_those_of_preprocessing(corpus, tmp_path, flags):
+    texts = [*prefixes(corpus / "leaves", *SPLITS), *flags]
+    run_preprocess(*texts, "--destdir", tmp_path / "later")
     before = folder_bytes(tmp_path / "later")
-    assert annotate(tmp_path / "later", "--tree-parser", "brackets", *prefixes(corpus / "trees", *SPLITS)) == 0
-    run_preprocess(
-        *prefixes(corpus / "mixed", *SPLITS), "--destdir", tmp_path / "at-once", *flags, "--tree-parser", "brackets"
-    )
+    assert annotate(tmp_path / "later", "--tree-parser", "balanced", "--workers", 2) == 0
+    run_preprocess(*texts, "--destdir", tmp_path / "at-once", "--tree-parser", "balanced")
     later, at_once = folder_bytes(tmp_path / "later"), folder_bytes(tmp_path / "at-once")
     assert json.loads(later.pop("tree.json")) == json.loads(at_once.pop("tree.json"))
     assert later == at_once
@@ -50,45 +41,36 @@ def test_ready_made_trees_equal_those_of_preprocessing(corpus, tmp_path, flags):
 
 def test_both_sides(corpus, tmp_path):
     run_preprocess(*prefixes(corpus / "leaves", "train"), "--destdir", tmp_path / "bin")
-    command = [tmp_path / "bin", "--tree-parser", "brackets", "--tree-sides", "source,target"]
-    assert annotate(*command, *prefixes(corpus / "trees", "train"), "--workers", 2) == 0
+    assert annotate(tmp_path / "bin", "--tree-parser", "balanced", "--tree-sides", "source,target") == 0
     assert list(Manifest.load(tmp_path / "bin").sides) == ["en", "de"]
     assert check_folder(tmp_path / "bin") == []
 
 
-def test_words_come_from_the_token_files_or_from_the_text(corpus, tmp_path, monkeypatch):
+def test_words_come_from_the_token_files(corpus, tmp_path, monkeypatch):
     run_preprocess(*prefixes(corpus / "leaves", "train", "valid"), "--destdir", tmp_path / "bin", "--nwordssrc", 8)
     rare = {word for line in read_lines(corpus / "leaves/valid.en") for word in line.split()}
     rare -= {line.split()[0] for line in read_lines(tmp_path / "bin/dict.en.txt")} | {"<unk>"}
     monkeypatch.setenv(LOG_VARIABLE, str(tmp_path / "log"))
-    assert (
-        annotate(
-            tmp_path / "bin", "--tree-parser", "toy", "--tree-subwords", "bpe", *prefixes(corpus / "leaves", "valid")
-        )
-        == 0
-    )
+    assert annotate(tmp_path / "bin", "--tree-parser", "toy", "--tree-subwords", "bpe") == 0
     parsed = {word for sentence in noted(tmp_path / "log") for word in sentence.split()}
-    assert rare and {"&apos;s", "un@@"}.isdisjoint(parsed) and "<unk>" in parsed
-    assert parsed & rare
+    assert rare.isdisjoint(parsed) and "<unk>" in parsed
     forests = list(forests_with_words(tmp_path / "bin", "en", "valid", corpus / "leaves/valid.en"))
     assert [" ".join(forest_leaves(forest)) for forest in forests] == read_lines(corpus / "leaves/valid.en")
 
 
 def test_a_split_that_came_later(corpus, tmp_path, caplog):
-    run_preprocess(*prefixes(corpus / "mixed", "train"), "--destdir", tmp_path / "bin", "--tree-parser", "brackets")
-    assert annotate(tmp_path / "bin", "--tree-parser", "brackets") == 1
+    run_preprocess(*prefixes(corpus / "leaves", "train"), "--destdir", tmp_path / "bin", "--tree-parser", "balanced")
+    assert annotate(tmp_path / "bin", "--tree-parser", "balanced") == 1
     assert "all splits" in caplog.text
     given = ["--srcdict", tmp_path / "bin/dict.en.txt", "--tgtdict", tmp_path / "bin/dict.de.txt"]
     run_preprocess("--trainpref", corpus / "leaves/test", *given, "--destdir", tmp_path / "shard")
     for path in (tmp_path / "shard").glob("train.*"):
         path.rename(tmp_path / "bin" / path.name.replace("train", "train1"))
     before = folder_bytes(tmp_path / "bin")
-    assert annotate(tmp_path / "bin", "--tree-parser", "brackets") == 1
-    assert "needs the trees of train1" in caplog.text
-    assert annotate(tmp_path / "bin", "--tree-parser", "balanced") == 1
+    assert annotate(tmp_path / "bin", "--tree-parser", "right-branching") == 1
     assert "trees of en for train in this folder were made differently" in caplog.text
     assert folder_bytes(tmp_path / "bin") == before and not (tmp_path / "bin.building").exists()
-    assert annotate(tmp_path / "bin", "--tree-parser", "brackets", "--split", f"train1={corpus}/trees/test") == 0
+    assert annotate(tmp_path / "bin", "--tree-parser", "balanced") == 0
     assert list(Manifest.load(tmp_path / "bin").side("en").splits) == ["train", "train1"]
     assert check_folder(tmp_path / "bin") == []
     after = folder_bytes(tmp_path / "bin")
@@ -97,20 +79,12 @@ def test_a_split_that_came_later(corpus, tmp_path, caplog):
     }
 
 
-def test_trees_of_other_words_are_refused(corpus, tmp_path, caplog):
-    run_preprocess(*prefixes(corpus / "leaves", "train", "valid"), "--destdir", tmp_path / "bin")
+@pytest.mark.parametrize("flags", [("brackets",), ("stanza", "--tree-tokenize", "parser")])
+def test_trees_of_other_words_are_refused(corpus, tmp_path, caplog, flags):
+    run_preprocess(*prefixes(corpus / "leaves", "train"), "--destdir", tmp_path / "bin")
     before = folder_bytes(tmp_path / "bin")
-    lines = read_lines(corpus / "trees/train.en")
-    number = next(number for number, line in enumerate(lines) if "boat" in line)
-    lines[number] = lines[number].replace("boat", "the")
-    write_lines(tmp_path / "train.en", lines)
-    command = [tmp_path / "bin", "--tree-parser", "brackets", "--validpref", corpus / "trees/valid"]
-    assert annotate(*command, "--trainpref", tmp_path / "train") == 1
-    assert f"train.en:{number + 1}: the words are not those" in caplog.text
-    assert annotate(tmp_path / "bin", "--tree-parser", "balanced", "--trainpref", corpus / "leaves/valid") == 1
-    assert "valid.en:" in caplog.text
-    assert annotate(*command, "--trainpref", corpus / "trees/train", "--testpref", corpus / "trees/test") == 1
-    assert "no split test" in caplog.text
+    assert annotate(tmp_path / "bin", "--tree-parser", *flags) == 1
+    assert f"--srcdict {tmp_path}/bin/dict.en.txt" in caplog.text
     assert folder_bytes(tmp_path / "bin") == before
 
 

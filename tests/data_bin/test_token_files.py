@@ -5,18 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.data_bin.corpora import read_lines, run_preprocess, write_corpus, write_lines
+from tests.data_bin.corpora import read_lines, run_preprocess, write_corpus
 from tree_fairseq.data_bin.token_files import (
     SUPPORTED,
     found_impl,
     load_dictionary,
-    require_same_tokens,
     token_file_names,
     token_ids,
     token_lengths,
     token_words,
 )
-from tree_fairseq.errors import CorruptFileError, DataFolderError, InputError, LineCountError, MissingTreesError
+from tree_fairseq.errors import CorruptFileError, DataFolderError, MissingTreesError
 
 
 @pytest.fixture(scope="module", params=SUPPORTED)
@@ -44,22 +43,6 @@ def test_lengths_ids_and_words(stock_folder):
     ]
     words = [[word if word in dictionary or impl == "raw" else "<unk>" for word in line] for line in lines]
     assert list(token_words(prefix, dictionary)) == words
-    require_same_tokens(text, prefix, dictionary)
-
-
-def test_the_message_names_the_line_of_another_text(stock_folder, tmp_path):
-    _, folder, text = stock_folder
-    dictionary = load_dictionary(folder, "en")
-    lines = read_lines(text)
-    number = next(number for number, line in enumerate(lines) if line.split())
-    frequent = dictionary.symbols[dictionary.nspecial]
-    changed = [*lines]
-    changed[number] += f" {frequent}"
-    with pytest.raises(InputError, match=f"text:{number + 1}: "):
-        require_same_tokens(write_lines(tmp_path / "text", changed), folder / "train.en-de.en", dictionary)
-    for changed in (lines[:-1], [*lines, "a"]):
-        with pytest.raises(LineCountError, match=f":{min(len(changed), len(lines)) + 1}: "):
-            require_same_tokens(write_lines(tmp_path / "text", changed), folder / "train.en-de.en", dictionary)
 
 
 @pytest.mark.parametrize("suffix", ["bin", "idx"])

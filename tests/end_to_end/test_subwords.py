@@ -7,15 +7,13 @@ import shutil
 from pathlib import Path
 
 import pytest
-from fairseq import options, tasks
-from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
 from tests.end_to_end.commands import hypotheses, lines_of, readable, run
 from tests.end_to_end.fixtures import TASK, Training, train
 from tests.end_to_end.roads import take_all
 from tests.end_to_end.tiny_corpus import leaves, make_pairs
 from tree_fairseq import hub
-from tree_fairseq.commands import annotate, induce
+from tree_fairseq.commands import induce
 from tree_fairseq.commands.check import check_folder
 from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.tree import forest_leaves
@@ -152,29 +150,3 @@ def test_induced_trees_of_raw_text_have_whole_words(plain_trained, text, tmp_pat
         forests = [read_forest(line) for line in output.read_text(encoding="utf-8").splitlines()]
         assert [" ".join(forest_leaves(forest)) for forest in forests] == words
     assert (tmp_path / "typed").read_bytes() == (tmp_path / "folder").read_bytes()
-
-
-def test_trees_that_are_added_later_bring_their_model(text, tmp_path):
-    """``annotate`` splits the words of brackets with a model, which then lies in the folder."""
-    folder, trees = tmp_path / "bin", tmp_path / "trees"
-    preprocess(text, folder, "--learn-subwords", 25)
-    trees.mkdir()
-    for split in SIZES:
-        lines = raw_lines(text, split)
-        brackets = [f"(S {' '.join(f'(X {word})' for word in line.split())})" for line in lines]
-        (trees / f"{split}.en").write_text("".join(f"{line}\n" for line in brackets), encoding="utf-8")
-    codes = shutil.copy(folder / "subwords.codes", tmp_path / "codes")
-    prefixes = [str(word) for split in SIZES for word in (f"--{split}pref", trees / split)]
-    flags = ["--tree-parser", "brackets", "--bpe-codes", str(codes)]
-    assert annotate.main([str(folder), *flags, *prefixes]) == 0
-    assert check_folder(folder) == []
-    Path(codes).unlink()
-    args = (folder, "--task", "tree_translation", "--path", "none")
-    cfg = convert_namespace_to_omegaconf(
-        options.parse_args_and_arch(options.get_interactive_generation_parser(), list(map(str, args)))
-    )
-    task = tasks.setup_task(cfg.task)
-    [tree, *_] = (trees / "test.en").read_text(encoding="utf-8").splitlines()
-    [forest] = task.source_forests([tree], str)
-    assert "".join(forest_leaves(forest)).replace("@@", "") == raw_lines(text)[0].replace(" ", "")
-    assert any(leaf.endswith("@@") for leaf in forest_leaves(forest))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from tests.data_bin.corpora import folder_bytes, prefixes, read_lines, run_preprocess, write_corpus, write_lines
-from tree_fairseq.commands import annotate
 from tree_fairseq.errors import LineCountError
 from tree_fairseq.preprocessing import run
 
@@ -31,14 +30,3 @@ def test_the_first_bad_line_is_named_before_anything_is_parsed(tmp_path, monkeyp
         flags = ("--destdir", tmp_path / "bin", "--align-suffix", "align", "--tree-parser", "brackets")
         run_preprocess(*prefixes(texts, "train", "valid", "valid1", "test"), *flags)
     assert folder_bytes(tmp_path) == before
-
-
-def test_trees_for_a_folder_that_has_other_lines(tmp_path, caplog):
-    corpus = write_corpus(tmp_path, train=5)
-    run_preprocess(*prefixes(corpus / "leaves", "train"), "--destdir", tmp_path / "bin")
-    write_lines(corpus / "trees/train.en", read_lines(corpus / "trees/train.en")[:-1])
-    assert (
-        annotate.main([str(tmp_path / "bin"), "--tree-parser", "brackets", "--trainpref", str(corpus / "trees/train")])
-        == 1
-    )
-    assert ":5: this line has no counterpart" in caplog.text

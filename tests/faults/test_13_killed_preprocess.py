@@ -117,9 +117,7 @@ def test_annotating_at_any_moment(tmp_path):
 
     def action():
         # Refused when the earlier attempt had come to its end but for clearing away.
-        status = annotate.main(
-            [str(destination), "--tree-parser", "brackets", *prefixes(corpus / "trees", "train", "test")]
-        )
+        status = annotate.main([str(destination), "--tree-parser", "balanced"])
         if status and not (destination / "tree.json").exists():
             raise RuntimeError("not annotated")
 

@@ -73,7 +73,7 @@ def test_when_a_file_is_synchronised(corpus, tmp_path, monkeypatch):
 def test_adding_trees_leaves_the_folder_as_it_was(corpus, tmp_path):
     run_preprocess(*prefixes(corpus / "leaves", "train"), "--destdir", tmp_path / "bin")
     before = folder_bytes(tmp_path / "bin")
-    command = [str(tmp_path / "bin"), *BRACKETS, "--trainpref", str(corpus / "trees/train")]
+    command = [str(tmp_path / "bin"), "--tree-parser", "balanced"]
 
     def action():
         annotate.main.__wrapped__(command)

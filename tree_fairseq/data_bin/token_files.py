@@ -21,9 +21,7 @@ from tree_fairseq.data_bin.tree_store import TreeStore
 from tree_fairseq.errors import (
     CorruptFileError,
     DataFolderError,
-    InputError,
     LeafMismatchError,
-    LineCountError,
     MissingTreesError,
     TreeFairseqError,
 )
@@ -106,21 +104,6 @@ def token_ids(prefix: str | os.PathLike, dictionary: Dictionary) -> Iterator[np.
         if not len(ids) or ids[-1] != dictionary.eos():
             raise CorruptFileError(f"{prefix}, line {index + 1}: the tokens do not end with {dictionary.eos_word}")
         yield ids[:-1]
-
-
-def require_same_tokens(text: str | os.PathLike, prefix: str | os.PathLike, dictionary: Dictionary) -> None:
-    """Checks that a token data set was made from a text; InputError names the first line that has other words."""
-    missing: Any = object()
-    pairs: Iterator[tuple[Any, Any]] = itertools.zip_longest(
-        read_lines(text), token_ids(prefix, dictionary), fillvalue=missing
-    )
-    for number, (line, ids) in enumerate(pairs, start=1):
-        if line is missing or ids is missing:
-            longer, shorter = (prefix, text) if line is missing else (text, prefix)
-            raise LineCountError(f"this line has no counterpart in {os.fspath(shorter)}", longer, number)
-        words = tokens(line)
-        if [dictionary.index(word) for word in words] != ids.tolist():
-            raise InputError(f"the words are not those of {os.fspath(prefix)}", text, number)
 
 
 def require_equal_lengths(trees: TreeStore, prefix: str | os.PathLike) -> None:
