@@ -18,7 +18,7 @@ class SlotKlDivergence(FairseqCriterion):
     r"""Sum of :math:`\mathrm{KL}(p_s \| \pi_s) = \sum_y p_s(y) (\log p_s(y) - \log \pi_s(y))` over all slots s.
 
     The loss is averaged over partial trees. p is the target distribution, π the predicted one (Lukovnikov & Fischer
-    2021, section 4.3). Targets are sparse: labels of probability 0 are never touched.
+    2021, section 3.3.3, equation 6). Targets are sparse: labels of probability 0 are never touched.
     """
 
     def __init__(self, task):
