@@ -121,15 +121,17 @@ def test_typed_text_has_the_tokens_of_the_folder(text, tmp_path, name, subwords)
 def test_ready_made_trees_are_split_by_a_given_model(text, tmp_path):
     codes = tmp_path / "codes"
     learn_subwords([text / "train.en"], "bpe", 20, codes)
-    folder = preprocess(
-        text, tmp_path / "bin", "--task", "tree_classification", "--input-format", "trees", "--bpe-codes", codes
-    )
+    brackets = ("-s", "trees", "-t", "de", "--tree-parser", "brackets", "--bpe-codes", codes)
+    folder = preprocess(text, tmp_path / "bin", "--task", "tree_translation", *brackets)
     codes.unlink()
-    assert record_of(folder).sides["text"].model == "subwords.text.codes"
-    task, _, bpe = build(folder, "--task", "tree_classification")
-    read = task.read_lines(TREES, bpe.encode)
-    assert [line.tolist() for line in read] == stored(folder, "test.text-class.text", "text")
-    assert any("@@" in word for line in read.words for word in line)
+    task, _, bpe = build(folder, "--task", "tree_translation")
+    [*lines], _ = task.get_interactive_tokens_and_lengths(TREES, bpe.encode)
+    ends = [task.source_dictionary.eos()]
+    expected = stored(folder, "test.trees-de.trees", "trees")
+    assert [line.tolist() for line in lines] == [[*line, *ends] for line in expected]
+    assert any(
+        "@@" in word for line in token_words(folder / "test.trees-de.trees", task.source_dictionary) for word in line
+    )
 
 
 def test_lines_that_are_split_already_stay_as_they_are(text, tmp_path):

@@ -136,8 +136,6 @@ for _before, _text, _after in (
 
 # The white space of Unicode beyond ASCII.
 _WHITE = re.compile(rb"\xc2[\x85\xa0]|\xe1\x9a\x80|\xe2(?:\x80[\x80-\x8a\xa8\xa9\xaf]|\x81\x9f)|\xe3\x80\x80")
-_LABEL_BYTES = 16
-_HASH_BITS = 16
 
 
 class SpanBlock(NamedTuple):
@@ -252,27 +250,7 @@ def _text_of(
 
 def _number_labels(characters: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, list[str]]:
     """Numbers labels, given where each starts and ends: the number of each, and all labels by number."""
-    lengths = ends - starts
-    if not len(starts):
-        return np.zeros(0, np.int32), []
-    if lengths.max() <= _LABEL_BYTES:
-        letters = np.zeros((len(starts), _LABEL_BYTES), np.uint8)
-        for place in range(int(lengths.max())):
-            longer = lengths > place
-            letters[longer, place] = characters[starts[longer] + place]
-        halves = letters.view(np.uint64)
-        mixed = halves[:, 0] * np.uint64(0x9E3779B97F4A7C15) ^ halves[:, 1] * np.uint64(0xC2B2AE3D27D4EB4F)
-        hashes = mixed >> np.uint64(64 - _HASH_BITS)
-        example = np.full(1 << _HASH_BITS, -1, np.int64)
-        example[hashes] = np.arange(len(starts))
-        # Unless two labels have the same hash, there is one example of each.
-        if np.array_equal(halves[example[hashes]], halves):
-            used = np.flatnonzero(example >= 0)
-            number = np.zeros(1 << _HASH_BITS, np.int32)
-            number[used] = np.arange(len(used))
-            names = [letters[index, : lengths[index]].tobytes().decode("utf-8") for index in example[used].tolist()]
-            return number[hashes], names
     numbers: dict[bytes, int] = {}
     data = characters.tobytes()
-    found = [numbers.setdefault(data[s:e], len(numbers)) for s, e in zip(starts.tolist(), ends.tolist())]
+    found = [numbers.setdefault(data[start:end], len(numbers)) for start, end in zip(starts.tolist(), ends.tolist())]
     return np.array(found, np.int32), [name.decode("utf-8") for name in numbers]
