@@ -13,6 +13,7 @@ COMMANDS = {
     "annotate": ("commands.annotate:main", "adds trees to a folder that stock fairseq has preprocessed"),
     "check": ("commands.check:main", "names every damaged, missing or foreign file of a folder"),
     "export": ("commands.export:main", "the trees of a folder as text"),
+    "options": ("commands.model_options:main", "the flags that a model adds to those of fairseq's transformer"),
     "pieces": ("commands.word_pieces:main", "text as the word pieces of a pretrained encoder, and their dictionary"),
     "average": ("commands.average:main", "the mean of checkpoints"),
     "release": ("commands.release:main", "packs a trained model into a folder for others"),

@@ -7,7 +7,8 @@ alone: a candidate that is refused makes room for the next one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 
 import torch
 from fairseq.search import Search
@@ -19,6 +20,9 @@ from tree_fairseq.source_code.scopes import Scopes
 from tree_fairseq.tree_positional.hypotheses import TreeHypotheses
 from tree_fairseq.trees.symbols import HOLE
 from tree_fairseq.trees.tree import Tree, tree_from_preorder
+
+MOST_ENDS = 8
+"""After so many refusals of the last symbol of a program, the fault lies before it: no other symbol may end it."""
 
 
 class ProgramCheck:
@@ -67,6 +71,9 @@ class CheckedSearch(Search):
         dictionary: the symbols of the target
         check: refuses them
         masked: the score of a refused candidate
+
+    Attributes:
+        longest: number of symbols of the longest program that was refused
     """
 
     def __init__(self, search: Search, dictionary: SymbolDictionary, check: ProgramCheck, masked: float):
@@ -75,15 +82,17 @@ class CheckedSearch(Search):
         self.stop_on_max_len = search.stop_on_max_len
         self.trees: TreeHypotheses | None = None
         self.is_active = True
+        self.longest = 0
 
     def step(self, step, lprobs, scores, prev_output_tokens=None, original_batch_idxs=None):
         """Returns fairseq's candidates of ``lprobs``, ``[B, K, V]``, where refused symbols are masked in place."""
         checked: set[tuple[int, int]] = set()
+        ends: Counter[int] = Counter()
         while True:
             found = self.search.step(step, lprobs, scores, prev_output_tokens, original_batch_idxs)
             if not self.is_active:
                 return found
-            refused = self._refused(lprobs, found[1], found[2], prev_output_tokens, checked)
+            refused = self._refused(lprobs, found[1], found[2], prev_output_tokens, checked, ends)
             if not refused:
                 return found
             rows, symbols = torch.tensor(refused, device=lprobs.device).unbind(1)
@@ -93,8 +102,11 @@ class CheckedSearch(Search):
     def prune_sentences(self, batch_idxs):
         return self.search.prune_sentences(batch_idxs)
 
-    def _refused(self, lprobs, symbols, beams, tokens, checked) -> list[tuple[int, int]]:
-        """Returns the candidates, as rows and symbols, that the check refuses and that were not checked before."""
+    def _refused(self, lprobs, symbols, beams, tokens, checked, ends) -> list[tuple[int, int]]:
+        """Returns the candidates, as rows and symbols, that the check refuses and that were not checked before.
+
+        ``ends`` counts the refused programs of each row.
+        """
         sentences, beam, _ = lprobs.shape
         rows = beams + torch.arange(sentences, device=beams.device)[:, None] * beam  # [B, candidates]
         completes = self.trees.completes(rows, symbols)
@@ -109,7 +121,16 @@ class CheckedSearch(Search):
                 continue
             checked.add((row, symbol))
             ids = [*tokens[row, 1:].tolist(), symbol]
-            says: Callable[[Sequence[int]], bool] = self.check.is_program if is_complete else self.check.is_possible
-            if not says(ids):
-                refused.append((row, symbol))
+            if not is_complete:
+                refused += [] if self.check.is_possible(ids) else [(row, symbol)]
+            elif ends[row] < MOST_ENDS and not self.check.is_program(ids):
+                self.longest = max(self.longest, len(ids))
+                ends[row] += 1
+                refused += [(row, symbol)] if ends[row] < MOST_ENDS else self._all_ends(row)
         return refused
+
+    def _all_ends(self, row: int) -> list[tuple[int, int]]:
+        """The symbols that may end the program of a row."""
+        symbols = torch.arange(len(self.check.concerned), device=self.check.concerned.device)
+        ending = self.trees.completes(torch.full_like(symbols, row), symbols)
+        return [(row, symbol) for symbol in symbols[ending].tolist()]

@@ -190,20 +190,22 @@ class StructuralGenerator(SequenceGenerator):
         if skipped:
             self.model.trees.skip(torch.tensor(skipped, device=device))
         if self._checked is not None:
-            self._checked.trees = self.model.trees
+            self._checked.trees, self._checked.longest = self.model.trees, 0
         return [self._results(hypotheses) for hypotheses in super()._generate(sample, None, bos_token=bos_token)]
 
     def _search_again(self, found, sample, lengths, prefix_tokens, bos_token) -> list[list[dict]]:
         """Finds programs for the sentences that have none; the last resort is a tree that the check refuses."""
         beam, least = self.beam_size, self.legal.smallest_tree
         self.beam_size = min(_WIDER * beam, self.vocab_size - 1)
-        limits = [lengths]
-        while prefix_tokens is None and max(limits[-1]) > least:
-            limits.append([max(length // 2, least) for length in limits[-1]])
-        for shorter in limits:
-            if not all(found):
-                others = self._search(sample, shorter, prefix_tokens, bos_token, list(map(bool, found)))
-                found = [mine or other[:beam] for mine, other in zip(found, others)]
+        limits = lengths
+        while True:
+            others = self._search(sample, limits, prefix_tokens, bos_token, list(map(bool, found)))
+            found = [mine or other[:beam] for mine, other in zip(found, others)]
+            if all(found) or prefix_tokens is not None or max(limits) <= least:
+                break
+            # Shorter than the programs that were refused: a limit above them changes nothing.
+            longest = self._checked.longest or max(limits)
+            limits = [max(min(length, longest) // 2, least) for length in limits]
         self.beam_size = beam
         if not all(found):
             self._warn_once("invalid: the search finds no program for a sentence; its output is not a program")
