@@ -10,7 +10,6 @@ import pytest
 from tests.parsing.conftest import content, parse_file, toy_lines, write_text
 from tests.parsing.fake_parsers import DEVICES_VARIABLE, LOADS_VARIABLE, noted
 from tree_fairseq.errors import TooManyParseFailuresError, TreeFormatError
-from tree_fairseq.parsing import corpus
 from tree_fairseq.parsing.corpus import parse_corpus, parser_labels, parsing_devices
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions
@@ -142,8 +141,7 @@ def test_too_many_failures_end_the_run_and_name_the_place(tmp_path, ssplit, limi
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_existing_trees_are_read(tmp_path, workers, monkeypatch):
-    monkeypatch.setattr(corpus, "_LINES_WORTH_PROCESSES", 0)
+def test_existing_trees_are_read(tmp_path, workers):
     text = write_text(tmp_path / "text", ["(S (NN a))", "", " (S (NN b))  (S (NN -LRB-)) "] * 10)
     parsed = parse(text, tmp_path / "out", ParserOptions(name="brackets"), workers)
     assert content(parsed.shards).decode() == "(S (NN a))\n\n(S (NN b)) (S (NN -LRB-))\n" * 10
@@ -151,8 +149,7 @@ def test_existing_trees_are_read(tmp_path, workers, monkeypatch):
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_malformed_trees_end_the_run_and_name_the_place(tmp_path, workers, monkeypatch):
-    monkeypatch.setattr(corpus, "_LINES_WORTH_PROCESSES", 0)
+def test_malformed_trees_end_the_run_and_name_the_place(tmp_path, workers):
     text = write_text(tmp_path / "trees.txt", ["(S (NN a))"] * 24 + ["(S (NN a)"] + ["(S (NN b))"] * 9)
     with pytest.raises(TreeFormatError, match=r"trees.txt:25:1: "):
         parse(text, tmp_path / "out", ParserOptions(name="brackets"), workers)
@@ -162,8 +159,7 @@ def test_malformed_trees_end_the_run_and_name_the_place(tmp_path, workers, monke
 
 
 @pytest.mark.parametrize("name", ["balanced", "random", "right-branching"])
-def test_controls_give_the_same_trees_in_processes(tmp_path, name, text, monkeypatch):
-    monkeypatch.setattr(corpus, "_LINES_WORTH_PROCESSES", 0)
+def test_controls_give_the_same_trees_in_processes(tmp_path, name, text):
     options = ParserOptions(name=name)
     parsed = parse(text, tmp_path / "out", options)
     assert parsed.lines == 95 and not parsed.failed
@@ -190,10 +186,6 @@ def test_a_parser_that_asks_for_devices_gets_one_for_each_process(text, tmp_path
     monkeypatch.setenv(DEVICES_VARIABLE, "gpu:4 gpu:7")
     parse(text, tmp_path / "out", ParserOptions(name="loading-on-devices", batch_size=3), workers=1)
     assert sorted(line.split()[1] for line in noted(tmp_path / "loads")) == ["gpu:4", "gpu:7"]
-    assert parsing_devices(ParserOptions(name="loading-on-devices", device="cpu"), 2) == ["cpu", "cpu"]
-    # Other parsers get the CPU.
-    assert parsing_devices(ParserOptions(name="loading"), 2) == ["cpu", "cpu"]
-    assert parsing_devices(ParserOptions(name="brackets"), 2) == ["cpu", "cpu"]
 
 
 def test_one_process_for_each_gpu(monkeypatch):
@@ -203,5 +195,7 @@ def test_one_process_for_each_gpu(monkeypatch):
     assert parsing_devices(ParserOptions(), 8) == ["cuda:0", "cuda:1", "cuda:2"]
     assert parsing_devices(ParserOptions(device="cpu"), 2) == ["cpu", "cpu"]
     assert parsing_devices(ParserOptions(device="cuda:1"), 2) == ["cuda:1"]
+    # Other parsers get the CPU.
+    assert parsing_devices(ParserOptions(name="brackets"), 2) == ["cpu"] * 2
     monkeypatch.setattr(stanza_parser, "visible_gpus", list)
     assert parsing_devices(ParserOptions(), 3) == ["cpu"] * 3

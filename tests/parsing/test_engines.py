@@ -91,7 +91,6 @@ def test_a_parser_on_gpus_has_one_for_each_task(text, tmp_path, ray, monkeypatch
 
 def test_errors_of_ray_name_the_way_out(text, tmp_path, ray, monkeypatch, caplog):
     trees = write_text(tmp_path / "trees", ["(S (NN a))"] * 24 + ["(S (NN a)"])
-    monkeypatch.setattr(corpus, "_LINES_WORTH_PROCESSES", 0)
     with pytest.raises(TreeFormatError, match="trees:25:1: "):
         parse(trees, tmp_path / "out", ParserOptions(name="brackets"))
     ray.lost = True

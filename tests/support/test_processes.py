@@ -90,10 +90,6 @@ def raise_stubborn(number: int) -> None:
     raise Stubborn(f"number {number}")
 
 
-def identical(task: bytes) -> bytes:
-    return task
-
-
 class TestForked:
     @pytest.mark.parametrize("workers", [1, 3])
     def test_results_have_the_order_of_the_tasks(self, workers):
@@ -123,21 +119,10 @@ class TestForked:
             # The pool still works.
             assert list(pool.map(double, range(4), "doubled")) == [0, 2, 4, 6]
 
-    def test_a_caller_may_stop_early(self):
-        with ProcessPool(2) as pool:
-            for _ in pool.map(double, range(40), "doubled"):
-                break
-            assert list(pool.map(double, range(4), "doubled")) == [0, 2, 4, 6]
-
     def test_errors_that_cannot_be_pickled_are_sent_as_text(self):
         with ProcessPool(2) as pool, pytest.raises(RuntimeError, match="Stubborn: number 0") as raised:
             list(pool.map(raise_stubborn, range(3), "raised"))
         assert "in raise_stubborn" in str(raised.value.__cause__)
-
-    def test_large_tasks_and_results_do_not_block_each_other(self):
-        with ProcessPool(2) as pool:
-            tasks = [bytes(1 << 22)] * 24
-            assert list(pool.map(identical, tasks, "returned bytes")) == tasks
 
     def test_waiting_ends_if_a_process_is_killed(self):
         started = time.monotonic()
@@ -171,10 +156,6 @@ class TestFresh:
             assert ask(pool, "toy", "x") and children(program="spawn_main") == started
             pool.end_fresh()
             assert children(program="spawn_main") == []
-
-    def test_no_process_starts_without_a_request(self):
-        with ProcessPool(1) as pool:
-            assert ask(pool, "toy") == [] and children(program="spawn_main") == []
 
     def test_a_process_has_one_thread_and_loads_little(self):
         with ProcessPool(1) as pool:

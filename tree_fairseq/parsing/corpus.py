@@ -45,8 +45,6 @@ _BLOCKS = 32
 _SMALLEST, _LARGEST = 16 << 10, 256 << 10
 # Larger texts have shards of several blocks, as a folder should not have millions of files.
 _MOST_SHARDS = 10_000
-# From this number of lines on, processes pay for parsers that cost no more than reading.
-_LINES_WORTH_PROCESSES = 20_000
 
 
 @dataclass(frozen=True)
@@ -277,7 +275,7 @@ def parse_corpus(
     limit, faults = options.max_parse_failures, FaultyLines()
     with progress_bar(text.name, lines, "lines") as bar:
         bar.update(sum(report.lines for report in reports.values()))
-        for shard, sent in _results(works, parser, pool, lines, f"parsed {text}", cache):
+        for shard, sent in _results(works, parser, pool, f"parsed {text}", cache):
             if isinstance(sent, InputError):
                 faults.add(sent)
                 continue
@@ -310,7 +308,7 @@ def parser_labels(options: ParserOptions, pool: ProcessPool) -> tuple[list[str],
 
     An expensive parser answers in a process of the pool, where its models are loaded.
     """
-    [(_, labels)] = _results([(LineParser.labels, None)], LineParser(options), pool, 0, "named the labels")
+    [(_, labels)] = _results([(LineParser.labels, None)], LineParser(options), pool, "named the labels")
     return labels
 
 
@@ -318,19 +316,17 @@ def _results(
     works: Iterable[tuple[Callable[[LineParser], Any], Any]],
     parser: LineParser,
     pool: ProcessPool | None,
-    lines: int,
     name: str,
     cache: str | os.PathLike | None = None,
 ) -> Iterator[tuple[Any, Any]]:
     """Calls functions of a parser, each given with its context; yields the context and the result of each.
 
-    Processes of the pool do the work if they pay off for so many lines, and can import the parser.
+    Processes of the pool do the work if they can import the parser. One alone does not pay for a cheap parser.
     """
     options = parser.options
     factory, is_expensive, _ = registered_parser(options.name)
-    is_worth_processes = is_expensive or lines >= _LINES_WORTH_PROCESSES
     fewest = 1 if is_expensive else 2
-    if pool is not None and pool.capacity >= fewest and is_worth_processes and factory.__module__ != "__main__":
+    if pool is not None and pool.capacity >= fewest and factory.__module__ != "__main__":
         calls = (((options, factory.__module__, cache, work), context) for work, context in works)
         yield from pool.stream(work_in_process, calls, name, parsing_devices(options, pool.workers))
     else:
