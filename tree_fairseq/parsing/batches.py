@@ -8,7 +8,6 @@ import json
 import logging
 import os
 import sqlite3
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
@@ -58,13 +57,6 @@ def text_batches(texts: Sequence[str], batch_size: int) -> list[list[str]]:
     return batches
 
 
-def is_out_of_memory(error: BaseException) -> bool:
-    """Returns whether Python, torch on the CPU or CUDA ran out of memory."""
-    text = str(error).lower()
-    messages = ("out of memory", "not enough memory", "can't allocate memory")
-    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and any(map(text.__contains__, messages)))
-
-
 def parse_recovering(
     parse: Callable[[list[Item]], Sequence[Result | None]],
     items: Sequence[Item],
@@ -112,9 +104,6 @@ def _attempt(parse: Callable, items: list) -> tuple[Sequence, str]:
     except Exception as error:
         # Only the text is kept: the error holds the frames, and they hold the memory that is needed now.
         reason = f"{type(error).__name__}: {error}"
-        exhausted = is_out_of_memory(error)
-    if exhausted and "torch" in sys.modules:
-        sys.modules["torch"].cuda.empty_cache()
     halves = "; trying halves of it" if len(items) > 1 else ""
     logger.warning("a batch of %d failed (%s)%s", len(items), reason.splitlines()[0], halves)
     return [], reason

@@ -89,9 +89,6 @@ class RayPool(ProcessPool):
                 raise error
             yield contexts.pop(done), value
 
-    def end_fresh(self) -> None:
-        """Ray's processes end with the pool."""
-
     def __exit__(self, *exception: object) -> None:
         self._ray.shutdown()
         super().__exit__(*exception)
