@@ -95,7 +95,7 @@ def main() -> None:
         start(folder)
         try:
             with RayPool(1, f"{NET}.1:{PORT}") as pool:
-                while pool.capacity < len(SECONDS):
+                while pool.free("CPU") < len(SECONDS):
                     time.sleep(0.5)
                 shards = len(corpus.shards_of(text, folder))
                 thread = threading.Thread(target=disturb, args=(folder / "ray", shards, folder), daemon=True)

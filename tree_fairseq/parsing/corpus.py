@@ -325,8 +325,8 @@ def _results(
     """
     options = parser.options
     factory, is_expensive, _ = registered_parser(options.name)
-    fewest = 1 if is_expensive else 2
-    if pool is not None and pool.capacity >= fewest and factory.__module__ != "__main__":
+    pays = pool is not None and (is_expensive or pool.is_remote or pool.workers > 1)
+    if pool is not None and pool.workers and pays and factory.__module__ != "__main__":
         calls = (((options, factory.__module__, cache, work), context) for work, context in works)
         yield from pool.stream(work_in_process, calls, name, parsing_devices(options, pool.workers))
     else:

@@ -28,13 +28,12 @@ def finished_shards(folder: Path) -> list[tuple[Path, ShardReport]]:
     lacking = []
     for count in sorted(counts):
         files = [folder / f"{index}-of-{count}.trees" for index in range(count)]
-        found = [read_report(file) if file.is_file() else None for file in files]
-        reports = [report for report in found if report is not None]
-        missing = [f"{index}/{count}" for index, report in enumerate(found) if report is None]
+        found = {file: report for file in files if file.is_file() and (report := read_report(file)) is not None}
+        missing = [f"{index}/{count}" for index, file in enumerate(files) if file not in found]
         if not missing:
-            if len({(report.parser, report.text_bytes) for report in reports}) > 1:
+            if len({(report.parser, report.text_bytes) for report in found.values()}) > 1:
                 raise DataFolderError(f"the shards in {folder} are not of one text and one parser; remove the folder")
-            return list(zip(files, reports))
+            return list(found.items())
         more = f", and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
         lacking.append(", ".join(missing[:_SHOWN]) + more)
     raise DataFolderError(f"{folder} lacks shards: {'; '.join(lacking)}. Make them with --shard I/N, and join again")

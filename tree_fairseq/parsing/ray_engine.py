@@ -40,6 +40,8 @@ class RayPool(ProcessPool):
         address: of a running cluster, as ``ray.init`` takes it: ``auto``, ``HOST:PORT`` or ``ray://HOST:PORT``
     """
 
+    is_remote = True
+
     def __init__(self, workers: int = 1, address: str | None = None):
         super().__init__(workers)
         self._ray: Any = import_library("ray", "ray", "--engine ray")
@@ -49,11 +51,7 @@ class RayPool(ProcessPool):
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise InputError(f"--ray-address {address}: {error}", hint="`ray status` shows whether it runs.") from error
 
-    @property
-    def capacity(self) -> int:
-        return self._free("CPU")
-
-    def _free(self, kind: str) -> int:
+    def free(self, kind: str) -> int:
         """Returns how many CPUs or GPUs the cluster has now; one if it waits for its first machine."""
         return max(1, int(self._ray.cluster_resources().get(kind, 0)))
 
@@ -70,7 +68,7 @@ class RayPool(ProcessPool):
         source, contexts = iter(calls), dict[Any, Any]()
         while True:
             # The cluster may have grown.
-            while len(contexts) < _TASKS_AHEAD * self._free("CPU" if is_cpu else "GPU"):
+            while len(contexts) < _TASKS_AHEAD * self.free("CPU" if is_cpu else "GPU"):
                 if (call := next(source, None)) is None:
                     break
                 contexts[answer.remote(function, call[0], "cpu" if is_cpu else "cuda:0")] = call[1]

@@ -63,14 +63,12 @@ def take_device(device: str) -> None:
 class ProcessPool:
     """Processes for all parallel work of one command; its ``with`` block ends them."""
 
+    is_remote = False
+    """Whether :meth:`stream` uses other machines."""
+
     def __init__(self, workers: int = 1):
         self.workers = workers
         self._executors: dict[str, _Executor] = {}
-
-    @property
-    def capacity(self) -> int:
-        """How many processes of :meth:`stream` work at once on CPUs."""
-        return self.workers
 
     def map(
         self, function: Callable[[Task], Result], tasks: Sequence[Task], work: str, progress: bool = True
