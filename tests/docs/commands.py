@@ -30,7 +30,7 @@ PLUGIN = ROOT / "tree_fairseq"
 SHELL = {
     "cat", "cd", "cp", "curl", "docker", "docker/build.sh", "echo", "export", "git", "head", "ls", "mkdir", "mv",
     "open", "printf", "rm", "sed", "source", "xdg-open", ".venv/bin/activate", "conda",
-    "ray", "sbatch",
+    "ray", "sbatch", "split",
 }  # fmt: skip
 """Programs that are no part of this project. A page names them to prepare something; they are not tried."""
 
