@@ -13,7 +13,6 @@ import pytest
 
 from tests.parsing.conftest import small_blocks, toy_lines, write_text  # noqa: F401 (a fixture)
 from tree_fairseq.commands.parse import main
-from tree_fairseq.trees import Tree, read_forest
 
 
 @pytest.fixture
@@ -48,9 +47,6 @@ def test_shards_are_parsed_one_by_one_and_joined(text, tmp_path, small_blocks, c
     assert main(["--join", str(output), *limit]) == 0 and not left_by_a_killed_process.exists()
     assert main([str(text), str(tmp_path / "at-once"), *flags, *limit]) == 0
     assert output.read_bytes() == (tmp_path / "at-once").read_bytes()
-    # In another form, too.
-    assert main(["--join", str(output), *limit, "--format", "json"]) == 0
-    assert len(list(map(json.loads, output.read_text().splitlines()))) == 95
 
 
 def run(capsys, *arguments, status=0):
@@ -101,16 +97,6 @@ def test_files_of_other_programs_are_read(tmp_path, capsys):
     assert run(capsys, str(path), "--read", "corenlp") == "(ROOT (NN a))\n"
 
 
-def test_a_corpus_in_another_form(text, tmp_path, capsys):
-    output = tmp_path / "out.json"
-    assert run(capsys, str(text), str(output), *RIGHT, "--format", "json") == ""
-    rows = [json.loads(line) for line in output.read_text().splitlines()]
-    brackets = run(capsys, str(text), *RIGHT).splitlines()
-    assert len(rows) == 95 and [" ".join(row["leaves"]) for row in rows] == [row["text"] for row in rows]
-    for row, line in zip(rows, brackets):
-        assert tuple(map(Tree.from_dict, row["trees"])) == read_forest(line)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -118,7 +104,7 @@ def test_a_corpus_in_another_form(text, tmp_path, capsys):
         (["a", "--shard", "0/2"], "--shard would be ignored with a text to look at: it goes with a corpus"),
         (["a", "out", "--shard", "2/2"], "I/N with I from 0 to N-1, such as 0/8, not '2/2'"),
         (["-", "out"], "a corpus is read from a file"),
-        (["a", "out", "--format", "svg"], "--format svg writes to the standard output"),
+        (["a", "out", "--format", "json"], "--format would be ignored with a corpus: a corpus is written in brackets"),
         (["a", "out", "--read", "penn"], "--read penn writes to the standard output"),
         (["a", "--join", "out"], "--join out reads its shards: leave out a"),
     ],

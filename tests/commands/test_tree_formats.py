@@ -25,7 +25,6 @@ def written(forest, **options) -> str:
 def test_brackets():
     assert written(FOREST) == "(S (NP (DT the) (JJ old) (NN man)) (VP (VBZ sleeps))) (NP (NN boat))\n"
     assert written(FOREST, binarized=True).startswith("(S (NP (DT the) (@NP (JJ old) (NN man))) (VP")
-    assert TreeFormat().is_plain and not TreeFormat(spans=True).is_plain
 
 
 def test_spans_count_the_tokens_of_the_line():

@@ -43,10 +43,9 @@ from tree_fairseq.parsing.ray_engine import pool_for
 from tree_fairseq.source_code.registry import registered_languages
 from tree_fairseq.support.files import standard_input
 from tree_fairseq.support.options import command, given_arguments, refuse_unread
-from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.notations import NOTATIONS, notation_named
 from tree_fairseq.trees.text import FaultyLines, decode_lines, read_lines
-from tree_fairseq.trees.tree import Forest, forest_leaves
+from tree_fairseq.trees.tree import Forest
 from tree_fairseq.trees.treebanks import left_out_message, penn_trees, strange_labels
 
 logger = logging.getLogger(__name__)
@@ -122,9 +121,12 @@ _READ_OF_TREES = ("keep_empty", "tree_strip_function_tags", "tree_tag_separators
 def _unread(args: argparse.Namespace) -> tuple[dict[str, str], str]:
     """Returns the arguments that the command does not read in the mode of ``args``, with the way out, and the mode."""
     corpus = dict.fromkeys(("shard", "workers", "engine", "ray_address"), "it goes with a corpus, INPUT OUTPUT")
+    form = dict.fromkeys(
+        ("format", "binarize", "spans"), "a corpus is written in brackets, which --tree-parser brackets writes anew"
+    )
     if args.join is not None:
         own = (name for name in _PARSING if name != "max_parse_failures")
-        return dict.fromkeys(("text", *corpus, *own), "give it where the shards are parsed"), "--join"
+        return form | dict.fromkeys(("text", *corpus, *own), "give it where the shards are parsed"), "--join"
     if args.read is not None:
         own = _READ_OF_TREES[: {"penn": 4, "corenlp": 3}.get(args.read, 0)]
         parsing = [name for name in _PARSING if name not in own]
@@ -132,13 +134,11 @@ def _unread(args: argparse.Namespace) -> tuple[dict[str, str], str]:
         return {**dict.fromkeys(parsing, way_out), **corpus}, f"--read {args.read}"
     if args.output is None:
         return {**corpus, "max_parse_failures": corpus["workers"]}, "a text to look at"
-    form = dict.fromkeys(("format", "binarize", "spans", "max_parse_failures"), "it goes with --join")
+    of_shards = {**form, "max_parse_failures": "it goes with --join"}
     if args.shard is not None:
         alone = dict.fromkeys(("workers", "engine", "ray_address"), "it goes with the whole corpus, without --shard")
-        return {**form, **alone}, "--shard"
-    if args.engine == "slurm":
-        return form, "--engine slurm"
-    return {}, ""
+        return {**of_shards, **alone}, "--shard"
+    return (of_shards, "--engine slurm") if args.engine == "slurm" else (form, "a corpus")
 
 
 def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
@@ -152,10 +152,9 @@ def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
         parser.error("a corpus is read from a file; without OUTPUT, - is the standard input")
     elif args.join is not None and args.input is not None:
         parser.error(f"--join {args.join} reads its shards: leave out {args.input}")
-    elif args.format == "svg" or args.read is not None:
-        option = f"--format {args.format}" if args.read is None else f"--read {args.read}"
+    elif args.read is not None:
         output = args.output or args.join
-        parser.error(f"{option} writes to the standard output: leave out {output}, and add > {output}")
+        parser.error(f"--read {args.read} writes to the standard output: leave out {output}, and add > {output}")
 
 
 _SCRIPT = """#!/bin/sh
@@ -193,7 +192,7 @@ def _corpus(args: argparse.Namespace) -> None:
         return
     with pool_for(args) as pool:
         corpus = parse_corpus(args.input, folder, options, pool=pool, cache=args.parse_cache)
-    _write(args, corpus.shards, Path(args.output))
+    _write(corpus.shards, Path(args.output))
     logger.info("%s: %d lines written", args.output, corpus.lines)
 
 
@@ -207,18 +206,12 @@ def _join(args: argparse.Namespace) -> None:
     sentences = sum(report.sentences for _, report in shards)
     limit = options_from_arguments(args).max_parse_failures
     check_failures(limit, len(flat), sentences, dict.fromkeys(flat), args.join)
-    _write(args, shards, Path(args.join))
+    _write(shards, Path(args.join))
     logger.info("%s: %d lines written, %d sentences, %d with a flat tree", args.join, lines, sentences, len(flat))
 
 
-def _write(args: argparse.Namespace, shards: Sequence[tuple[Path, ShardReport]], output: Path) -> None:
-    form = TreeFormat(args.format, args.binarize, args.spans)
-
-    def convert(lines: Iterator[str]) -> Iterator[str]:
-        forests = map(read_forest, lines)
-        return form.write((" ".join(forest_leaves(forest)), forest) for forest in forests)
-
-    join_shards(shards, output, None if form.is_plain else convert)
+def _write(shards: Sequence[tuple[Path, ShardReport]], output: Path) -> None:
+    join_shards(shards, output)
     # Processes that were killed have left them.
     for path in Path(f"{output}.shards").glob(".*-of-*.tmp"):
         path.unlink(missing_ok=True)

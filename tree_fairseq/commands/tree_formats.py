@@ -41,11 +41,6 @@ class TreeFormat:
     width: int | None = None
     is_program: bool = False
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether a line is written as the parser gave it, in brackets."""
-        return self.name == "brackets" and not self.binarized and not self.spans
-
     def write(self, forests: Iterable[tuple[str, Forest]]) -> Iterator[str]:
         """Yields the output, in parts, for lines of text and their forests.
 

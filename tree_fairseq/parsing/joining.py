@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 from tree_fairseq.errors import CorruptFileError, DataFolderError
@@ -39,28 +39,14 @@ def finished_shards(folder: Path) -> list[tuple[Path, ShardReport]]:
     raise DataFolderError(f"{folder} lacks shards: {'; '.join(lacking)}. Make them with --shard I/N, and join again")
 
 
-def join_shards(
-    shards: Iterable[tuple[Path, ShardReport]],
-    output: str | os.PathLike,
-    convert: Callable[[Iterator[str]], Iterable[str]] | None = None,
-) -> None:
-    """Writes the trees of shards into one file; raises CorruptFileError if one has changed since it was finished.
-
-    ``convert`` turns the lines, without their ends, into the parts of the file.
-    """
-
-    def lines() -> Iterator[bytes]:
+def join_shards(shards: Iterable[tuple[Path, ShardReport]], output: str | os.PathLike) -> None:
+    """Writes the trees of shards into one file; raises CorruptFileError if one has changed since it was finished."""
+    with atomic_file(output, "wb") as written:
         for trees, report in shards:
             digest = hashlib.sha256()
             with open(trees, "rb") as file:
                 for line in file:
                     digest.update(line)
-                    yield line
+                    written.write(line)
             if digest.hexdigest() != report.trees_sha256:
                 raise CorruptFileError(f"{trees} is not what was written; make the shard again")
-
-    with atomic_file(output, "wb") as written:
-        if convert is None:
-            written.writelines(lines())
-        else:
-            written.writelines(part.encode() for part in convert(line.decode().removesuffix("\n") for line in lines()))
