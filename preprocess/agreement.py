@@ -36,6 +36,7 @@ from preprocess.labelled_lines import Labelled, Splits, hold_out, report, shorte
 from tree_fairseq.errors import InputError
 from tree_fairseq.parsing.corpus import parse_corpus
 from tree_fairseq.parsing.parsers import ParserOptions, add_parser_arguments, options_from_arguments
+from tree_fairseq.parsing.ray_engine import pool_for
 from tree_fairseq.support.processes import ProcessPool
 from tree_fairseq.trees.bracket import read_forest
 
@@ -148,9 +149,10 @@ def load(args: argparse.Namespace, work: Path) -> Splits:
     test = load_test(text)  # its errors must be found before hours of parsing
     train_paths, valid_paths = sources(args.training or [args.data])
     tagged: Counter[tuple[str, str]] = Counter()
-    with ProcessPool(args.workers) as pool:
-        options = options_from_arguments(args)
-        parse = partial(parsed_lines, work=work, options=options, pool=pool, cache=args.parse_cache)
+    with pool_for(args) as pool:
+        parse = partial(
+            parsed_lines, work=work, options=options_from_arguments(args), pool=pool, cache=args.parse_cache
+        )
         train = found_in(train_paths, parse, tagged)
         valid = found_in(valid_paths, parse)
     if not valid_paths:

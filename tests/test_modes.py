@@ -98,6 +98,7 @@ def test_a_flag_of_parse_is_read_or_refused(mode, flag, tmp_path, monkeypatch, c
 
 SIDES = ("-s", "en", "-t", "de")
 IGNORED = [
+    ((*SIDES, "--engine", "ray"), "--engine", "--tree-parser"),
     ((*SIDES, "--tree-sides", "target"), "--tree-sides", "--tree-parser"),
     ((*SIDES, *RIGHT, "--traversal", "bfs"), "--traversal", "--source- or --target-modality tree"),
     ((*SIDES, *RIGHT, "--target-notation", "json"), "--target-notation", "--target-modality tree"),
