@@ -35,7 +35,7 @@ from preprocess.corpora import CorpusError, find_file, raw_lines, sample
 from preprocess.labelled_lines import Labelled, Splits, hold_out, report, shorten, write_splits
 from tree_fairseq.errors import InputError
 from tree_fairseq.parsing.corpus import parse_corpus
-from tree_fairseq.parsing.parsers import ParserOptions, add_parser_arguments, options_from_arguments
+from tree_fairseq.parsing.parsers import add_parser_arguments, options_from_arguments
 from tree_fairseq.parsing.ray_engine import pool_for
 from tree_fairseq.support.processes import ProcessPool
 from tree_fairseq.trees.bracket import read_forest
@@ -71,10 +71,10 @@ def sources(paths: Iterable[Path]) -> tuple[list[Path], list[Path]]:
     return train, valid
 
 
-def parsed_lines(path: Path, work: Path, options: ParserOptions, pool: ProcessPool, cache: str | None) -> Iterator[str]:
+def parsed_lines(path: Path, work: Path, args: argparse.Namespace, pool: ProcessPool) -> Iterator[str]:
     """Parses a text, with unfinished parses in ``work``; yields the forest of each line. Raises ParserError."""
-    corpus = parse_corpus(path, Path(tempfile.mkdtemp(dir=work), "parsed"), options, pool=pool, cache=cache)
-    for trees, _ in corpus.shards:
+    folder, options = Path(tempfile.mkdtemp(dir=work), "parsed"), options_from_arguments(args)
+    for trees, _ in parse_corpus(path, folder, options, pool=pool, cache=args.parse_cache).shards:
         yield from raw_lines(trees)
 
 
@@ -150,9 +150,7 @@ def load(args: argparse.Namespace, work: Path) -> Splits:
     train_paths, valid_paths = sources(args.training or [args.data])
     tagged: Counter[tuple[str, str]] = Counter()
     with pool_for(args) as pool:
-        parse = partial(
-            parsed_lines, work=work, options=options_from_arguments(args), pool=pool, cache=args.parse_cache
-        )
+        parse = partial(parsed_lines, work=work, args=args, pool=pool)
         train = found_in(train_paths, parse, tagged)
         valid = found_in(valid_paths, parse)
     if not valid_paths:

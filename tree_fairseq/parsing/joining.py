@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
 from tree_fairseq.errors import CorruptFileError, DataFolderError
 from tree_fairseq.parsing.corpus import ShardReport, read_report
-from tree_fairseq.support.files import atomic_file
+from tree_fairseq.support.files import atomic_file, file_sha256
 
 _MARKER = re.compile(r"(\d+)-of-(\d+)\.json")
 _SHOWN = 20
@@ -43,10 +43,7 @@ def join_shards(shards: Iterable[tuple[Path, ShardReport]], output: str | os.Pat
     """Writes the trees of shards into one file; raises CorruptFileError if one has changed since it was finished."""
     with atomic_file(output, "wb") as written:
         for trees, report in shards:
-            digest = hashlib.sha256()
-            with open(trees, "rb") as file:
-                for line in file:
-                    digest.update(line)
-                    written.write(line)
-            if digest.hexdigest() != report.trees_sha256:
+            if file_sha256(trees) != report.trees_sha256:
                 raise CorruptFileError(f"{trees} is not what was written; make the shard again")
+            with open(trees, "rb") as file:
+                shutil.copyfileobj(file, written)
