@@ -12,6 +12,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
+from tests.data_bin.corpora import folder_bytes, run_preprocess
 from tests.fork_server import environment
 from tests.parsing.conftest import content, toy_lines, write_text
 from tests.parsing.fake_parsers import SLEEP_VARIABLE
@@ -80,6 +81,13 @@ def test_ray_gives_the_same_bytes_and_has_few_tasks_at_once(text, tmp_path, ray)
     assert parse(text, tmp_path / "ray", address="ray://host:1") == expected and ray.most == 4
     assert ray.noted[0]["address"] == "ray://host:1" and "num_cpus" not in ray.noted[0]
     assert ray.noted[1:] == [{"max_retries": 5, "num_cpus": 1}, "shutdown"]
+
+
+def test_preprocessing_takes_the_same_flags(text, tmp_path, ray):
+    flags = ("--tree-parser", "toy", "--tree-ssplit", "punct", "--trainpref", tmp_path / "text", "--only-source")
+    for engine in ("local", "ray"):
+        run_preprocess(*flags, "--destdir", tmp_path / engine, "--engine", engine)
+    assert folder_bytes(tmp_path / "ray") == folder_bytes(tmp_path / "local") and ray.noted[-1] == "shutdown"
 
 
 def test_a_parser_on_gpus_has_one_for_each_task(text, tmp_path, ray, monkeypatch):
