@@ -80,7 +80,7 @@ class BeneparParser:
     """
 
     def __init__(self, options: ParserOptions):
-        import_library("benepar", "benepar", "--tree-parser benepar")
+        self._benepar = import_library("benepar", "benepar", "--tree-parser benepar")
         self._options = options
         self._path = locate_model(options)
         self._parser: Any = None
@@ -103,17 +103,15 @@ class BeneparParser:
     def parse(self, sentences: list[list[str]]) -> list[Tree | None]:
         """Parses sentences of words. One that is too long makes its batch fail."""
         parser = self._load()
-        sentence_of = import_library("benepar", "benepar", "--tree-parser benepar").InputSentence
         with _quietly():
-            found = parser.parse_sents([sentence_of(words=words) for words in sentences])
+            found = parser.parse_sents([self._benepar.InputSentence(words=words) for words in sentences])
             return list(map(tree_over_words, found, sentences))
 
     def _load(self) -> Any:
         if self._parser is None:
-            benepar = import_library("benepar", "benepar", "--tree-parser benepar")
             try:
                 with _quietly():
-                    parser = benepar.Parser(str(self._path), batch_size=self._options.batch_size)
+                    parser = self._benepar.Parser(str(self._path), batch_size=self._options.batch_size)
             except Exception as error:
                 # torch, transformers and pickle each have their own errors for a file that is not such a model.
                 message = f"benepar cannot load {self._path}: {type(error).__name__}: {error}"

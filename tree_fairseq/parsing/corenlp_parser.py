@@ -43,6 +43,7 @@ _FIRST_WAIT = 0.5  # seconds before the second try; each further one waits twice
 _BUSY = (429, 502, 503, 504)
 _VERSION = re.compile(r"[Vv]ersion\s*:?\s*(\d+(?:\.\d+)+)")
 _PROBE = "The old man the boat ."
+_PRETOKENIZED = {"tokenize.whitespace": "true", "ssplit.eolonly": "true"}
 
 
 class CoreNlpServer:
@@ -121,25 +122,17 @@ class CoreNlpParser:
         self._properties = {"pipelineLanguage": lang, "outputFormat": "json", "annotators": "tokenize,ssplit,pos,parse"}
 
     def identity(self) -> dict[str, Any]:
-        return {
-            "name": "corenlp",
-            "version": self._version,
-            "adapter": _ADAPTER_VERSION,
-            "properties": self._properties,
-            "probe": self._probe,
-        }
+        return self._identity
 
     @functools.cached_property
-    def _version(self) -> str:
-        return self._server.version()
-
-    @functools.cached_property
-    def _probe(self) -> str:
+    def _identity(self) -> dict[str, Any]:
         try:
-            found = self._server.annotate(_PROBE, self._pretokenized(self._properties))
+            found = self._server.annotate(_PROBE, {**self._properties, **_PRETOKENIZED})
         except RuntimeError as error:
             raise ParserUnavailableError(f"{error}; it cannot even parse {_PROBE!r}") from error
-        return hashlib.sha256(json.dumps([sentence.get("parse") for sentence in found]).encode()).hexdigest()[:16]
+        probe = hashlib.sha256(json.dumps([sentence.get("parse") for sentence in found]).encode()).hexdigest()[:16]
+        facts = {"version": self._server.version(), "adapter": _ADAPTER_VERSION, "properties": self._properties}
+        return {"name": "corenlp", **facts, "probe": probe}
 
     def inventory(self) -> list[str]:
         """Returns ``[]``: a server does not tell its labels."""
@@ -148,17 +141,13 @@ class CoreNlpParser:
     def parse(self, sentences: list[list[str]]) -> list[Tree | None]:
         """A sentence for which the server gives other words has None. A batch that is too long for it fails."""
         text = "\n".join(map(" ".join, sentences))
-        return list(map(_tree_over, sentences, self._server.annotate(text, self._pretokenized(self._properties))))
+        return list(map(_tree_over, sentences, self._server.annotate(text, {**self._properties, **_PRETOKENIZED})))
 
     def parse_text(self, lines: list[str]) -> list[ParsedText | None]:
         """The leaves are CoreNLP's tokens; white space inside a token becomes ``_``."""
         one_sentence = self._options.ssplit == "none"
         properties = {**self._properties, **({"ssplit.isOneSentence": "true"} if one_sentence else {})}
         return [_parsed_text(line, self._server.annotate(line, properties)) for line in lines]
-
-    @staticmethod
-    def _pretokenized(properties: Mapping[str, str]) -> dict[str, str]:
-        return {**properties, "tokenize.whitespace": "true", "ssplit.eolonly": "true"}
 
 
 def _same_words(words: list[str], sentence: Mapping[str, Any]) -> bool:

@@ -250,10 +250,8 @@ def parse_corpus(
 
     Raises:
         TooManyParseFailuresError: more sentences failed than ``options.max_parse_failures`` allows.
-        ParserError: the parser is not available, or failed.
-        WorkerDiedError: a parsing process was killed.
-        InputError: a line cannot be read.
-        DiskFullError: there is no room for the trees.
+        ParserError, WorkerDiedError: the parser is not available, or failed; a parsing process was killed.
+        InputError, DiskFullError: a line cannot be read; there is no room for the trees.
     """
     started, text = time.monotonic(), Path(text)
     parser = LineParser(options, cache=cache)
