@@ -51,7 +51,7 @@ COMMANDS_WITH_CHECKPOINTS: dict[str, Command] = {
     "score --checkpoint": lambda _, path, output: str(runs.checkpoint_facts(path)),
 }
 WITHOUT_CHECKPOINTS = {
-    "path", "parse", "annotate", "check", "export", "repairs",  # commands
+    "path", "parse", "annotate", "check", "export", "repairs", "options", "pieces",  # commands
     "regression", "rouge", "structural", "bleu", "classification", "seeds", "code", "sql",  # one function reads it
     "preprocess", "score", "tree-fairseq",
 }  # fmt: skip
