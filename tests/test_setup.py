@@ -6,9 +6,12 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+
+from tree_fairseq.__main__ import unusable_environment
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -153,3 +156,27 @@ def test_continuous_integration_runs_the_commands_for_newcomers():
     assert commands[-1] == "exec make test"
     assert [line for line in commands if "make" in line] == ["make lint", "exec make test"]
     assert os.access(ROOT / ".ci/run", os.X_OK)
+
+
+WITHOUT = """import sys
+class Finder:
+    def find_spec(name, path=None, target=None):
+        if name == sys.argv[1]:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Finder)
+from tree_fairseq.__main__ import main
+sys.exit(main(["options"]))
+"""
+
+
+@pytest.mark.parametrize("name", ["torch", "fairseq"])
+def test_a_missing_library_is_named_with_the_command_that_installs_it(name):
+    done = subprocess.run([sys.executable, "-c", WITHOUT, name], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 1 and done.stdout == ""
+    assert done.stderr.startswith(f"tree-fairseq needs {name}, which is not installed: pip install torch"), done.stderr
+
+
+def test_a_fairseq_of_another_python_is_named():
+    error = ValueError("mutable default <class 'fairseq.dataclass.configs.CommonConfig'> for field common")
+    assert "install fairseq-fixed" in unusable_environment(error)
+    assert unusable_environment(ValueError("another")) is None

@@ -42,7 +42,29 @@ def main(arguments: list[str] | None = None) -> int:
     The path alone is printed without arguments, so that ``--user-dir $(python -m tree_fairseq)`` works everywhere.
     """
     given = sys.argv[1:] if arguments is None else arguments
-    return run_command("tree-fairseq", COMMANDS, given or ["path"])
+    try:
+        return run_command("tree-fairseq", COMMANDS, given or ["path"])
+    except (ModuleNotFoundError, ValueError) as error:
+        if (reason := unusable_environment(error)) is None:
+            raise
+        sys.stderr.write(f"{reason}\n")
+        return 1
+
+
+def unusable_environment(error: Exception) -> str | None:
+    """Says what to install if an error shows that torch or fairseq is missing, or is not made for this Python."""
+    fairseq = "fairseq-fixed" if sys.version_info >= (3, 11) else "'fairseq==0.12.2'"
+    if isinstance(error, ModuleNotFoundError) and error.name in ("torch", "fairseq"):
+        return (
+            f"tree-fairseq needs {error.name}, which is not installed: pip install torch, then pip install {fairseq}. "
+            "docs/installation.md has all commands."
+        )
+    if "mutable default" in str(error):
+        return (
+            "The fairseq that is installed is not made for Python 3.11 and later: pip uninstall -y fairseq, then pip "
+            "install fairseq-fixed."
+        )
+    return None
 
 
 if __name__ == "__main__":
