@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tests.tree_positional.all_trees import Vocabulary, by_id, continuations, ranked, rules_of
 from tests.tree_positional.table_models import TableModel, batch
 from tree_fairseq.errors import StructuralSearchError
+from tree_fairseq.tree_positional import checked_search
 from tree_fairseq.tree_positional.checked_search import MOST_ENDS
 from tree_fairseq.tree_positional.search import StructuralGenerator
 from tree_fairseq.trees.symbols import BINARIZATIONS, TRAVERSALS
@@ -347,7 +348,9 @@ def test_refused_trees_make_room_for_the_next_ones(drawn, seed, data):
         assert found(hypotheses)[0][0] in vocabulary.trees(max(limit, 1)), "the output is a tree all the same"
 
 
-def test_a_fault_before_the_last_symbol_is_not_sought_in_the_last_symbol():
+@pytest.mark.parametrize("most", [1000, 3])
+def test_a_fault_before_the_last_symbol_is_not_sought_in_the_last_symbol(most, monkeypatch):
+    monkeypatch.setattr(checked_search, "MOST_REFUSALS", most)
     vocabulary, calls = Vocabulary.of([0] * 40 + [2], "dfs", "none"), Counter()
     check = Refusals(vocabulary, [], [])
     check.is_possible = lambda ids: True
@@ -358,8 +361,9 @@ def test_a_fault_before_the_last_symbol_is_not_sought_in_the_last_symbol():
 
     check.is_program = is_program
     assert generate(vocabulary, TableModel(vocabulary.dictionary), beam_size=3, max_len_b=3, check=check)[0]
-    assert any(len(prefix) == 2 for prefix in calls)
+    assert any(len(prefix) == 2 for prefix in calls) or most == 3
     assert max(calls.values()) <= 3 * MOST_ENDS, "three searches ask about a prefix"
+    assert sum(calls.values()) <= 3 * most
 
 
 def test_a_sentence_without_a_program_is_searched_again_and_the_log_says_so(caplog):

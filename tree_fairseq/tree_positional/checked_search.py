@@ -23,6 +23,8 @@ from tree_fairseq.trees.tree import Tree, tree_from_preorder
 
 MOST_ENDS = 8
 """After so many refusals of the last symbol of a program, the fault lies before it: no other symbol may end it."""
+MOST_REFUSALS = 1000
+"""So many programs of a sentence are refused in a search before it may end no more; shorter ones are sought then."""
 
 
 class ProgramCheck:
@@ -82,7 +84,11 @@ class CheckedSearch(Search):
         self.stop_on_max_len = search.stop_on_max_len
         self.trees: TreeHypotheses | None = None
         self.is_active = True
-        self.longest = 0
+        self.forget()
+
+    def forget(self) -> None:
+        """Begins a search."""
+        self.longest, self._refusals = 0, Counter[int]()
 
     def step(self, step, lprobs, scores, prev_output_tokens=None, original_batch_idxs=None):
         """Returns fairseq's candidates of ``lprobs``, ``[B, K, V]``, where refused symbols are masked in place."""
@@ -100,6 +106,7 @@ class CheckedSearch(Search):
             self.trees.refuse(rows, symbols)
 
     def prune_sentences(self, batch_idxs):
+        self._refusals = Counter({new: self._refusals[old] for new, old in enumerate(batch_idxs.tolist())})
         return self.search.prune_sentences(batch_idxs)
 
     def _refused(self, lprobs, symbols, beams, tokens, checked, ends) -> list[tuple[int, int]]:
@@ -123,11 +130,15 @@ class CheckedSearch(Search):
             ids = [*tokens[row, 1:].tolist(), symbol]
             if not is_complete:
                 refused += [] if self.check.is_possible(ids) else [(row, symbol)]
-            elif ends[row] < MOST_ENDS and not self.check.is_program(ids):
+            elif ends[row] < MOST_ENDS and not (self._may_end(row // beam) and self.check.is_program(ids)):
                 self.longest = max(self.longest, len(ids))
-                ends[row] += 1
+                self._refusals[row // beam] += 1
+                ends[row] = ends[row] + 1 if self._may_end(row // beam) else MOST_ENDS
                 refused += [(row, symbol)] if ends[row] < MOST_ENDS else self._all_ends(row)
         return refused
+
+    def _may_end(self, sentence: int) -> bool:
+        return self._refusals[sentence] < MOST_REFUSALS
 
     def _all_ends(self, row: int) -> list[tuple[int, int]]:
         """The symbols that may end the program of a row."""

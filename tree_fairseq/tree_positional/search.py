@@ -190,7 +190,8 @@ class StructuralGenerator(SequenceGenerator):
         if skipped:
             self.model.trees.skip(torch.tensor(skipped, device=device))
         if self._checked is not None:
-            self._checked.trees, self._checked.longest = self.model.trees, 0
+            self._checked.trees = self.model.trees
+            self._checked.forget()
         return [self._results(hypotheses) for hypotheses in super()._generate(sample, None, bos_token=bos_token)]
 
     def _search_again(self, found, sample, lengths, prefix_tokens, bos_token) -> list[list[dict]]:
