@@ -76,7 +76,7 @@ def test_from_an_overnight_line_to_the_slot_loss(tmp_path):
         (tmp_path / f"{split}.lf").write_text(f"{OVERNIGHT}\n")
     folder = preprocess(tmp_path, tmp_path / "bin", splits=("train", "valid"))
     task, pool = insertion.task_of(folder), ProcessPool()
-    sampler = TrajectorySampler(("centrality", "exact"), count=5)
+    sampler = TrajectorySampler("centrality", count=5)
     model, criterion = build(task, arch="tree_insertion_transformer_tiny"), SlotKlDivergence(task)
     task.load_dataset("train")
     losses = []

@@ -45,15 +45,15 @@ def classes() -> str:
 
 
 def insertion() -> str:
-    """A logical form of Overnight, with the steps in which the exact oracle inserts its nodes."""
+    """A logical form of Overnight, with the steps in which centrality inserts its nodes."""
     from tree_fairseq.drawing.tree_pictures import tree_to_svg
-    from tree_fairseq.tree_insertion.oracles import ExactOracle, trajectories
+    from tree_fairseq.tree_insertion.oracles import CentralityOracle, trajectories
     from tree_fairseq.tree_insertion.target import TargetTree
     from tree_fairseq.trees.notations import notation_named
     from tree_fairseq.trees.symbols import tree_of_parents
 
     target = TargetTree.of(notation_named("bracket").read(FORM))
-    (trajectory,) = trajectories(ExactOracle(target), 1)
+    (trajectory,) = trajectories(CentralityOracle(target), 1)
     labels, parents = [], []
     places = {-1: -1}
     for node, (label, parent, step) in enumerate(zip(target.labels, target.parents, trajectory.steps)):

@@ -1,8 +1,8 @@
-"""Prints lower bounds on the steps of decoding the test sets of Overnight, by insertion into trees and into sequences.
+"""Prints the fewest steps of decoding the test sets of Overnight, by insertion into trees and into sequences.
 
     python -m examples.overnight.bounds --data DIR [--domain NAME ...]
 
-They are the smallest numbers of steps by the greedy and by the exact oracle for trees, and for sequences. They include
+They are the numbers of steps of the greedy oracle for trees, and the smallest ones for sequences. They include
 the last step, in which a decoder finds that it has nothing left to insert.
 """
 
@@ -19,7 +19,7 @@ import numpy as np
 from preprocess.command import run_command
 from preprocess.corpora import CorpusError
 from preprocess.overnight import domains, examples_file, read_forms
-from tree_fairseq.tree_insertion.oracles import ExactOracle, ProgramOracle, step_count
+from tree_fairseq.tree_insertion.oracles import ProgramOracle, step_count
 from tree_fairseq.tree_insertion.target import TargetTree
 from tree_fairseq.trees.tree import Tree
 
@@ -33,14 +33,12 @@ class Bounds(NamedTuple):
     Attributes:
         greedy_given: insertion of the most central node of each slot, starting with the root of the form
         greedy: the same, starting with the artificial root only
-        exact: the smallest possible number, starting with the artificial root only
         sequence: insertion of the middle of each slot into the form written with brackets
         forms: number of forms
     """
 
     greedy_given: float
     greedy: float
-    exact: float
     sequence: float
     forms: int
 
@@ -54,20 +52,20 @@ def bounds(forms: Iterable[Tree]) -> Bounds:
 
 def table(rows: dict[str, Bounds]) -> str:
     """Returns the bounds of each domain as aligned columns, beside the number in the paper."""
-    lines = ["domain          forms  paper  greedy, root given  greedy  exact  sequence"]
+    lines = ["domain          forms  paper  greedy, root given  greedy  sequence"]
     for domain, row in rows.items():
         paper = f"{PAPER[domain]:.1f}" if domain in PAPER else "-"
-        trees = f"{row.greedy_given:19.2f} {row.greedy:7.2f} {row.exact:6.2f}"
+        trees = f"{row.greedy_given:19.2f} {row.greedy:7.2f}"
         lines.append(f"{domain:14} {row.forms:6} {paper:>6} {trees} {row.sequence:9.2f}")
     return "\n".join(lines) + "\n"
 
 
-def _steps(form: Tree) -> tuple[int, int, int, int]:
+def _steps(form: Tree) -> tuple[int, int, int]:
     target = TargetTree.of(form)
-    greedy, exact = ProgramOracle(target), ExactOracle(target)
+    greedy = ProgramOracle(target)
     tokens = sum(3 if node.children else 1 for node in form.preorder())
     # Each step fills the middle of every slot, so n tokens take as many steps as n has binary digits.
-    return step_count(greedy, given=2), step_count(greedy), exact.forest[0], tokens.bit_length()
+    return step_count(greedy, given=2), step_count(greedy), tokens.bit_length()
 
 
 def _print(data: Path, names: list[str]) -> None:

@@ -10,7 +10,7 @@
 #   --arch A         tree_insertion_transformer, sequence_insertion_transformer, insertion_left_to_right or tree_gru; with
 #                    _overnight at the end the paper's size
 #   --oracle O       what tree_insertion_transformer learns from: centrality, the paper's; program, with ties as in the
-#                    authors' program; tree-distance, with distances in the tree alone; or exact
+#                    authors' program; or tree-distance, with distances in the tree alone
 #   --supervision S  what sequence_insertion_transformer learns from: binary or uniform
 #   --simplify S     merged: calls and filters are merged; none: forms as published
 #   --average N      generate with the average of the last N checkpoints, one every 100 updates; 0: with the best one on the
@@ -29,12 +29,8 @@
 ENCODER=(--encoder-layers 3 --encoder-embed-dim 128 --encoder-ffn-embed-dim 512 --encoder-attention-heads 4)
 DECODER=(--decoder-layers 3 --decoder-embed-dim 128 --decoder-ffn-embed-dim 512 --decoder-attention-heads 4)
 case "$ARCH" in
-    tree_insertion_transformer*) LOSS=(--criterion slot_kl_divergence --insertion-oracle "$ORACLE") LEARNED=$ORACLE
-        case "$ORACLE" in # optimal insertions have no ranks, so no temperatures
-            centrality | program | tree-distance) LOSS+=(--target-distribution rank --target-temperature 0.1) ;;
-            exact) LOSS+=(--target-distribution optimal) ;;
-            *) die "--oracle $ORACLE: --help lists the oracles" ;;
-        esac ;;
+    tree_insertion_transformer*) LEARNED=$ORACLE
+        LOSS=(--criterion slot_kl_divergence --insertion-oracle "$ORACLE" --target-distribution rank --target-temperature 0.1) ;;
     # The temperature of the authors' code, which differs from that of trees; 0.1 learns far slower
     sequence_insertion_transformer*) LEARNED=$SUPERVISION
         LOSS=(--criterion slot_kl_divergence --target-distribution "${SUPERVISION/binary/rank}" --target-temperature 1) ;;
@@ -52,8 +48,12 @@ CHECKPOINT=checkpoint_best.pt
 
 WORK=$OUT/$DOMAIN
 TEXT=$WORK/text$(named SIMPLIFY SUBSET)
-BIN=$WORK/data-bin$(named SIMPLIFY SUBSET) STORED=both READ=() # both: centrality and exact
-[[ $ORACLE != program && $ORACLE != tree-distance ]] || BIN+=-$ORACLE STORED=$ORACLE READ=(--insertion-oracle "$ORACLE")
+BIN=$WORK/data-bin$(named SIMPLIFY SUBSET) READ=()
+case "$ORACLE" in
+    centrality) ;;
+    program | tree-distance) BIN+=-$ORACLE READ=(--insertion-oracle "$ORACLE") ;;
+    *) die "--oracle $ORACLE: --help lists the oracles" ;;
+esac
 RUN=$WORK/runs/$ARCH$(named SIMPLIFY SUBSET ORACLE SUPERVISION AVERAGE)-seed$SEED$FLAGS_NAME
 OUTPUT=$RUN$(named GENERATE_FLAGS)
 
@@ -65,7 +65,7 @@ step "$TEXT" python -m preprocess.overnight --data "$DATA" --domain "$DOMAIN" --
 # Words that are seen once are unknown.
 step "$BIN" fairseq-preprocess --user-dir "$ROOT/tree_fairseq" --task tree_insertion -s nl -t lf \
     --trainpref "$TEXT/train" --validpref "$TEXT/valid" --testpref "$TEXT/test" --destdir "$BIN" \
-    --target-notation bracket --insertion-oracle "$STORED" --trajectories 5 --thresholdsrc 2 --workers "$WORKERS"
+    --target-notation bracket --insertion-oracle "$ORACLE" --trajectories 5 --thresholdsrc 2 --workers "$WORKERS"
 
 # The paper has a pretrained encoder, lr 5e-5, batches of 10 to 50 and 200 epochs; these settings are for encoders that are
 # trained as well. The model that is best on the validation set is kept.

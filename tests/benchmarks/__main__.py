@@ -29,7 +29,7 @@ BENCHMARKS = {
     "classification_step": "training step of classifiers: Tree-Transformer, transformer, Tree-LSTMs; also by length",
     "documents": "training step on a document by number of sentences: as rows and as one forest",
     "treeformer": "Treeformer's chart, its encoder without the chart, the triple loop, one gather per level",
-    "insertion": "decoding by insertion, from left to right, and one sentence at a time; oracles, training step",
+    "insertion": "decoding by insertion, from left to right, and one sentence at a time; oracle, training step",
     "treeformer_generate": "beam search: Treeformer and transformer, on the same sentences",
     "preprocess": "binarizing and fairseq-preprocess; parsing and bare Stanza; the parse cache",
     "corpus_scale": "memory, disk and time of fairseq-preprocess and of the start of training, up to 10^6 lines",

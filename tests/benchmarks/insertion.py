@@ -1,4 +1,4 @@
-"""Compares insertion-based decoding with left-to-right decoding and with one sentence at a time; oracles; training."""
+"""Compares insertion-based decoding with left-to-right decoding and one sentence at a time; the oracle; training."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ ALONE = 64  # sentences that are decoded in batches of one
 WAYS = 5
 STEPS = 8
 NAIVE = "insertion, one sentence at a time"
-ORACLES = {"centrality": ("centrality",), "exact": ("exact",), "both": ("centrality", "exact")}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,7 +53,7 @@ class Written:
 
 
 def run(settings: Settings) -> Report:
-    """Trains both decoders, then times search, naive search, training steps and oracles, each side by side."""
+    """Trains both decoders, then times search, naive search and training steps, each side by side, and the oracle."""
     with tempfile.TemporaryDirectory() as name, quiet():
         folder = Path(name)
         domain = write_domain(folder / "text", settings.data, settings.choose(None, 8))
@@ -72,7 +71,7 @@ def run(settings: Settings) -> Report:
         searches = time_searches(decoders, tests, settings.choose(5, 1))
         alone = time_alone(decoders, settings.choose(ALONE, 2), settings.choose(5, 1))
         steps = time_steps(decoders, settings.choose(7, 1))
-        oracles, trees, lines = time_oracles(folder / f"text/train.{LANGUAGES[1]}", settings.choose(5, 1))
+        oracle, trees, lines = time_oracle(folder / f"text/train.{LANGUAGES[1]}", settings.choose(5, 1))
         sentences = sum(batch["nsentences"] for batch in tests[TREE])
         same = same_trees(decoders[TREE], tests[TREE])
     searched = [
@@ -88,18 +87,17 @@ def run(settings: Settings) -> Report:
     stepped = [("training step", *TIME_HEADINGS)]
     stepped += [(kind, *time_cells(taken)) for kind, taken in steps.items()]
     looked = [(f"oracle, {WAYS} trajectories of a tree", "processor ms/tree", "processor ms/line", "ms/tree")]
-    for kind, taken in oracles.items():
-        values = (taken.processor_median / trees, taken.processor_median / lines, taken.median / trees)
-        looked.append((kind, *(f"{1e3 * value:.3f}" for value in values)))
+    values = (oracle.processor_median / trees, oracle.processor_median / lines, oracle.median / trees)
+    looked.append(("centrality", *(f"{1e3 * value:.3f}" for value in values)))
     updates = decoders[TREE].updates
-    models = "from checkpoints" if trained else f"{size}, {updates} updates here on the exact oracle's trajectories"
+    models = "from checkpoints" if trained else f"{size}, {updates} updates here"
     left_to_right = f"{written[SEQUENCE].steps:.1f} from left to right"
     what = {
         "steps": "mean number of steps of a tree",
         "speedup": "insertion, times as fast as decoding from left to right",
         "alone": "insertion, times as fast as decoding from left to right, in batches of one sentence",
         "naive": "insertion, times as fast as one sentence at a time",
-        "oracles": "both oracles of preprocessing, milliseconds a line",
+        "oracle": "the oracle of preprocessing, milliseconds a line",
         "step": "training step of insertion, times as long as from left to right",
     }
     return Report(
@@ -111,7 +109,7 @@ def run(settings: Settings) -> Report:
             time_ratio("speedup_ltr", searches[TREE], searches[SEQUENCE], 5, what=what["speedup"]),
             time_ratio("speedup_ltr_batch_1", alone[TREE], alone[SEQUENCE], 5, what=what["alone"]),
             time_ratio("speedup_naive", searches[TREE], searches[NAIVE], 10, what=what["naive"]),
-            Figure("oracle_ms", 1e3 * oracles["both"].processor_median / lines, 1, True, what["oracles"]),
+            Figure("oracle_ms", 1e3 * oracle.processor_median / lines, 1, True, what["oracle"]),
             time_ratio("step_ratio", steps[TREE], steps[SEQUENCE], 2, at_most=True, what=what["step"]),
         ],
         [searched, ones, stepped, looked],
@@ -121,8 +119,8 @@ def run(settings: Settings) -> Report:
             "Both have the same encoder and search with beam 1; the decoder from left to right caches its states.\n"
             f"{NAIVE}: the same model, with trees as lists and a loop over slots; {same} of {sentences} trees equal "
             "those of the batches.\n"
-            f"Oracles as in preprocessing, in one process: {trees} different trees in {lines} lines of training, each "
-            "tree once; oracle_ms is the processor time of both oracles for a line."
+            f"The oracle as in preprocessing, in one process: {trees} different trees in {lines} lines of training, "
+            "each tree once; oracle_ms is its processor time for a line."
         ],
     )
 
@@ -181,13 +179,11 @@ def time_steps(decoders: dict[str, Decoder], repeats: int) -> dict[str, Timing]:
     return {kind: taken.per(STEPS) for kind, taken in side_by_side(works, repeats).items()}
 
 
-def time_oracles(path: Path, repeats: int) -> tuple[dict[str, Timing], int, int]:
-    """Times the samplers of trajectories on all different trees of a file; also returns how many trees and lines."""
+def time_oracle(path: Path, repeats: int) -> tuple[Timing, int, int]:
+    """Times the sampler of trajectories on all different trees of a file; also returns how many trees and lines."""
     notation = notation_named("bracket")
     lines = [EncodedTree.of(notation.read(line)) for line in path.read_text(encoding="utf-8").splitlines()]
     trees = list(dict.fromkeys(lines))
-    works = {
-        kind: lambda made=TrajectorySampler(names, WAYS): [made.item(tree) for tree in trees]
-        for kind, names in ORACLES.items()
-    }
-    return side_by_side(works, repeats), len(trees), len(lines)
+    sampler = TrajectorySampler("centrality", WAYS)
+    taken = side_by_side({"centrality": lambda: [sampler.item(tree) for tree in trees]}, repeats)
+    return taken["centrality"], len(trees), len(lines)

@@ -21,7 +21,6 @@ _ARCHITECTURES = {
     TREE: ("tree_insertion_transformer", "slot_kl_divergence"),
     SEQUENCE: ("insertion_left_to_right", "label_smoothed_cross_entropy"),
 }  # fmt: skip
-_SUPERVISION = ("--insertion-oracle", "exact", "--target-distribution", "optimal")
 _TASK = ("--user-dir", str(Path(tree_fairseq.__file__).parent), "--task", "tree_insertion")
 _PAIR = ("-s", LANGUAGES[0], "-t", LANGUAGES[1])
 
@@ -71,8 +70,6 @@ class Decoder:
         arch, criterion = _ARCHITECTURES[name]
         flags = [str(data), *_TASK, *_PAIR, "--arch", arch, "--criterion", criterion, *size.flags]
         flags += ["--dropout", "0.1", "--seed", "1"]
-        if name == TREE:
-            flags += _SUPERVISION
         cfg = convert_namespace_to_omegaconf(
             options.parse_args_and_arch(options.get_training_parser(), input_args=flags)
         )

@@ -18,7 +18,6 @@ PARSED, TREE_ENCODER = ("--tree-parser", "right-branching"), ("--insertion-encod
 # Flags of preprocessing and of training.
 TREES = {
     "numbered": ((), ("--eval-accuracy", "--best-checkpoint-metric", "accuracy", "--maximize-best-checkpoint-metric")),
-    "exact": ((), ("--insertion-oracle", "exact", "--target-distribution", "optimal")),
     "parsed source": (PARSED, TREE_ENCODER),
     "absolute positions": ((), ("--absolute-positions", "--max-target-positions", 40)),
 }

@@ -104,7 +104,7 @@ def test_an_ensemble(system):
 
 
 @pytest.mark.parametrize(
-    ("system", "nodes"), [("exact", 2 * 8), ("absolute positions", (40 + 2) // 3 - 1)], indirect=["system"]
+    ("system", "nodes"), [("numbered", 2 * 8), ("absolute positions", (40 + 2) // 3 - 1)], indirect=["system"]
 )
 def test_trees_stay_as_small_as_they_have_to(system, nodes):
     model = hub.from_pretrained(system.folder, data_name_or_path=system.data)

@@ -72,7 +72,7 @@ def test_steps_need_a_line_for_every_sentence(workspace):
 
 
 def test_a_data_folder_of_insertion(workspace, caplog):
-    record = InsertionRecord("lf", "bracket", True, ["exact"], 1, 1, {})
+    record = InsertionRecord("lf", "bracket", True, ["centrality"], 1, 1, {})
     data = data_folder(workspace, sections={"insertion": record})
     assert judge(workspace, *data, notation=None) == 0
     assert metrics(workspace)["accuracy_unordered"] == 75

@@ -120,7 +120,6 @@ CASES = [
         {
             "": (),
             "three partial trees": ("--partial-states", "3"),
-            "exact": ("--insertion-oracle", "exact", "--target-distribution", "optimal"),
             "absolute positions": ("--absolute-positions", "--max-target-positions", "40"),
         },
         ("--criterion", "slot_kl_divergence"),

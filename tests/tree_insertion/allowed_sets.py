@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tree_fairseq.support.python_versions import zip_equal
-from tree_fairseq.tree_insertion.oracles import CentralityOracle, ExactOracle, Trajectory, trajectories
+from tree_fairseq.tree_insertion.oracles import CentralityOracle, Trajectory, trajectories
 from tree_fairseq.tree_insertion.target import (
     ANCESTOR,
     DESCENDANT,
@@ -142,29 +142,13 @@ def trajectory(oracle, generator: np.random.Generator | None = None) -> Trajecto
 
 
 def keys_of(oracle, state: AllowedSets) -> np.ndarray:
-    """[Q] int64: the keys of all allowed insertions; costs if the oracle is exact."""
+    """[Q] int64: the keys of all allowed insertions."""
     return _joined(state, oracle.region_keys)
 
 
 def ranks_of(oracle, state: AllowedSets) -> np.ndarray:
     """[Q] int64: the ranks of all allowed insertions."""
     return _joined(state, lambda region, nodes: oracle.region_ranks(nodes, oracle.region_keys(region, nodes)))
-
-
-def region_steps(oracle: ExactOracle, region: Region) -> int:
-    """The fewest steps that fill a region."""
-    top = region.top
-    if region.first >= 0:
-        return oracle.gaps[top][region.first][region.last - region.first + 1]
-    if region.bottom < 0:
-        return oracle.forest[top]
-    table = oracle.between if region.kind == DESCENDANT else oracle.above
-    return table[region.bottom][oracle.target.depths[top]]
-
-
-def steps_of(oracle: ExactOracle, state: AllowedSets) -> int:
-    """The fewest steps from a partial tree to the target."""
-    return max((region_steps(oracle, region) for region in state.regions), default=0)
 
 
 def distance_sums(oracle: CentralityOracle, state: AllowedSets) -> np.ndarray:

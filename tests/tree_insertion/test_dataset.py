@@ -28,20 +28,20 @@ from tree_fairseq.tree_insertion.dataset import (
     collate_partial_trees,
     spread,
 )
-from tree_fairseq.tree_insertion.oracles import CentralityOracle, ExactOracle, PartialTree
+from tree_fairseq.tree_insertion.oracles import CentralityOracle, PartialTree, ProgramOracle
 from tree_fairseq.tree_insertion.store import EncodedTree, InsertionStore, TrajectorySampler, write_stores
 from tree_fairseq.tree_insertion.target import KINDS, TargetTree
 from tree_fairseq.trees.notations import notation_named
 
 LABELS = np.arange(10, 20)
-ORACLES = {"centrality": CentralityOracle, "exact": ExactOracle}
+ORACLES = {"centrality": CentralityOracle, "program": ProgramOracle}
 
 
-def some_state(tree, oracle: str, chooser: np.random.Generator) -> tuple[TargetTree, np.ndarray, PartialTree, int]:
+def some_state(tree, chooser: np.random.Generator) -> tuple[TargetTree, np.ndarray, PartialTree, int]:
     """A target, the ids of its labels, and a state on the path to it."""
     target = TargetTree.of(tree)
     labels = np.array([9, *chooser.choice(LABELS, len(target) - 1)])
-    path = trajectory(ORACLES[oracle](target), chooser)
+    path = trajectory(CentralityOracle(target), chooser)
     step = int(chooser.integers(path.length + 1))
     return target, labels, path.partial_tree(labels, np.array(target.parents, np.int32), step), step
 
@@ -88,12 +88,12 @@ def dictionary():
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory):
-    return stored_in(tmp_path_factory.mktemp("store") / "all", ("centrality",), TRAJECTORIES)
+    return stored_in(tmp_path_factory.mktemp("store") / "all", TRAJECTORIES)
 
 
-def stored_in(prefix, oracles: tuple[str, ...], count: int) -> InsertionStore:
+def stored_in(prefix, count: int) -> InsertionStore:
     trees = [EncodedTree.of(tree) for tree in TREES]
-    write_stores({prefix: trees}, TrajectorySampler(oracles, count), ProcessPool())
+    write_stores({prefix: trees}, TrajectorySampler("centrality", count), ProcessPool())
     return InsertionStore(prefix)
 
 
@@ -115,7 +115,7 @@ def data_of(stored, dictionary, every_epoch=True, **draw) -> TreeInsertionDatase
         pairs,
         stored,
         dictionary,
-        sampler=PartialTreeSampler(**{"first": 0, "count": TRAJECTORIES, "distribution": TargetDistribution(), **draw}),
+        sampler=PartialTreeSampler(**{"count": TRAJECTORIES, "distribution": TargetDistribution(), **draw}),
         every_epoch=every_epoch,
     )
 
@@ -205,8 +205,8 @@ def test_several_partial_trees_of_a_target_are_of_one_trajectory(stored, diction
 
 
 def test_only_some_trajectories_may_be_drawn(stored, dictionary):
-    data = data_of(stored, dictionary, first=2, count=1)
-    path, labels = stored[3].trajectory(2), ids_of(TREES[3], dictionary)
+    data = data_of(stored, dictionary, count=1)
+    path, labels = stored[3].trajectory(0), ids_of(TREES[3], dictionary)
     assert {drawn(data, epoch)[3] for epoch in range(1, 200)} == set(states_of(path, labels))
 
 
@@ -285,29 +285,25 @@ def distribution_of(state: PartialTree, kind: str, temperature: float) -> dict[i
     for slot in np.flatnonzero(slot_mask(state.parents)).tolist():
         own = np.flatnonzero(state.slots == slot)
         ranks = state.ranks[own].tolist()
-        best = [answer for answer, rank in zip(state.insertions[own].tolist(), ranks) if rank == 0]
         if not ranks:
             found[slot] = {KEEP: 1.0}
-        elif kind == "optimal":
-            found[slot] = {label: best.count(label) / len(best) for label in best}
         else:
-            total = sum(math.exp(-rank / temperature) for rank in ranks)
+            weights = [1.0 if kind == "uniform" else math.exp(-rank / temperature) for rank in ranks]
             shares: dict[int, float] = {}
-            for answer, rank in zip(state.insertions[own].tolist(), ranks):
-                shares[answer] = shares.get(answer, 0.0) + math.exp(-rank / temperature) / total
+            for answer, weight in zip(state.insertions[own].tolist(), weights):
+                shares[answer] = shares.get(answer, 0.0) + weight / sum(weights)
             found[slot] = shares
     return found
 
 
 @given(
     st.lists(st.tuples(symbol_trees(max_leaves=10), st.integers(0, 99)), min_size=1, max_size=4),
-    st.sampled_from([("rank", 0.1), ("rank", 1.0), ("rank", 10.0), ("optimal", 0.1)]),
+    st.sampled_from([("rank", 0.1), ("rank", 1.0), ("rank", 10.0), ("uniform", 0.1)]),
 )
 @settings(max_examples=12)
 def test_every_slot_has_its_distribution(drawn, distribution):
     kind, temperature = distribution
-    oracle = "exact" if kind == "optimal" else "centrality"
-    states = [some_state(tree, oracle, np.random.default_rng(seed))[2] for tree, seed in drawn]
+    states = [some_state(tree, np.random.default_rng(seed))[2] for tree, seed in drawn]
     partial, slots = batch_of(states)
     for row, state in enumerate(states):
         count = len(state.labels)

@@ -1,16 +1,14 @@
-"""Slots, allowed sets and the exact oracle against a search through all that a step can do, on all small trees."""
+"""Slots and allowed sets against a search through all that a step can do, on all small trees."""
 
 from __future__ import annotations
 
 import functools
 import itertools
-import math
 
 import pytest
 
-from tests.tree_insertion.allowed_sets import allowed_sets, keys_of, ranks_of, steps_of
+from tests.tree_insertion.allowed_sets import allowed_sets
 from tree_fairseq.support.python_versions import zip_equal
-from tree_fairseq.tree_insertion.oracles import ExactOracle
 from tree_fairseq.tree_insertion.target import (
     ANCESTOR,
     DESCENDANT,
@@ -111,19 +109,12 @@ class Search:
             for child in parent.children
         }
         self.all = frozenset(node.label for node in self.tree.preorder())
-        self.known: dict[frozenset[str], tuple[float, set]] = {self.all: (0, set())}
+        self.known = {self.all: True}
 
-    def solve(self, used: frozenset[str]) -> tuple[float, set[tuple[tuple[str, int], str]]]:
-        """The fewest steps to the target, and the insertions (slot, label) that some such path begins with."""
+    def reaches(self, used: frozenset[str]) -> bool:
+        """Whether some steps lead to the target."""
         if used not in self.known:
-            fewest, first = math.inf, set()
-            for insertions in self.steps(used):
-                steps = 1 + self.solve(used | set(insertions.values()))[0]
-                if steps < fewest:
-                    fewest, first = steps, set()
-                if steps == fewest < math.inf:
-                    first.update(insertions.items())
-            self.known[used] = fewest, first
+            self.known[used] = any(self.reaches(used | set(found.values())) for found in self.steps(used))
         return self.known[used]
 
     def steps(self, used: frozenset[str]):
@@ -149,15 +140,14 @@ class Search:
             (slot, label)
             for slot in open_slots(part_of(self.tree, used))
             for label in self.fitting(used, slot)
-            if self.solve(used | {label})[0] < math.inf
+            if self.reaches(used | {label})
         }
 
 
-def insertions_of(target: TargetTree, state, wanted) -> set[tuple[tuple[str, int], str]]:
+def insertions_of(target: TargetTree, state) -> set[tuple[tuple[str, int], str]]:
     return {
         ((target.labels[state.nodes[slot // KINDS]], slot % KINDS), target.labels[node])
-        for slot, node, kept in zip_equal(state.slots.tolist(), state.candidates.tolist(), wanted)
-        if kept
+        for slot, node in zip_equal(state.slots.tolist(), state.candidates.tolist())
     }
 
 
@@ -166,31 +156,13 @@ def test_all_partial_trees_of_all_small_trees(size):
     for shape in shapes(size):
         tree = numbered(shape)
         search, target = Search(tree), TargetTree.of(tree)
-        oracle = ExactOracle(target)
         for marks in itertools.product((False, True), repeat=size):
             used = (True, *marks)
             labels = frozenset(itertools.compress(target.labels, used))
-            steps, first = search.solve(labels)
-            if steps == math.inf:
+            if not search.reaches(labels):
                 with pytest.raises(ValueError, match="a parent of their own"):
                     allowed_sets(target, used)
                 continue
             state = allowed_sets(target, used)
-            costs = keys_of(oracle, state)
-            assert steps_of(oracle, state) == steps
-            assert insertions_of(target, state, costs > 0) == search.allowed(labels)
-            # Whatever does not delay the whole tree, slots with time left included.
-            assert insertions_of(target, state, costs <= steps) == first
-            check_regions(search, target, oracle, state)
-
-
-def check_regions(search: Search, target: TargetTree, oracle: ExactOracle, state) -> None:
-    """Where all other regions are filled, what is best for the region is best for the tree."""
-    ranks = ranks_of(oracle, state)
-    assert set(state.region_slots) == set(state.slots.tolist())
-    for slot in state.region_slots:
-        outside = frozenset(itertools.compress(target.labels, state.region_of != slot))
-        steps, first = search.solve(outside)
-        own = state.slots == slot
-        assert steps == keys_of(oracle, state)[own].min()
-        assert {label for _, label in insertions_of(target, state, own & (ranks == 0))} == {label for _, label in first}
+            assert insertions_of(target, state) == search.allowed(labels)
+            assert set(state.region_slots) == set(state.slots.tolist())

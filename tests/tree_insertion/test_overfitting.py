@@ -15,7 +15,7 @@ from tests.tree_insertion.slot_batches import tree_slots
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.tree_insertion.criterion import slot_divergence
 from tree_fairseq.tree_insertion.dataset import TargetDistribution, collate_partial_trees
-from tree_fairseq.tree_insertion.oracles import ExactOracle
+from tree_fairseq.tree_insertion.oracles import CentralityOracle
 from tree_fairseq.tree_insertion.parallel_search import InsertionLimits
 from tree_fairseq.tree_insertion.search import InsertionGenerator
 from tree_fairseq.tree_insertion.target import TargetTree
@@ -37,14 +37,14 @@ def targets() -> list[TargetTree]:
 
 
 def states(trees: list[TargetTree]) -> tuple[list[int], list]:
-    """Every state of a shortest trajectory of each tree, and the number of the tree.
+    """Every state of a trajectory of each tree, and the number of the tree.
 
     Only the nodes of the next state are to be inserted.
     """
     owners, found = [], []
     for number, tree in enumerate(trees):
         labels = np.array([ROOT, *map(int, tree.labels[1:])])
-        path = trajectory(ExactOracle(tree))
+        path = trajectory(CentralityOracle(tree))
         for step in range(path.length + 1):
             state = path.partial_tree(labels, np.array(tree.parents), step)
             follows = np.isin(state.insertions, labels[path.steps == step + 1])
@@ -61,7 +61,7 @@ def states(trees: list[TargetTree]) -> tuple[list[int], list]:
 
 
 @pytest.mark.parametrize("flags", [(), ("--absolute-positions",)], ids=["relations", "absolute"])
-def test_trees_are_learned_and_grown_in_the_fewest_steps(flags):
+def test_trees_are_learned_and_grown_in_the_steps_of_the_trajectory(flags):
     trees = targets()
     owners, found = states(trees)
     model = build_insertion(*flags, "--dropout", "0").train()
@@ -79,7 +79,7 @@ def test_trees_are_learned_and_grown_in_the_fewest_steps(flags):
         optimizer.step()
     assert loss < 0.05
 
-    limits = InsertionLimits(steps=1 + max(trajectory(ExactOracle(tree)).length for tree in trees))
+    limits = InsertionLimits(steps=1 + max(trajectory(CentralityOracle(tree)).length for tree in trees))
     found = InsertionGenerator([model], insertion_task().target_dictionary, limits).generate(
         [model], {"net_input": source}
     )

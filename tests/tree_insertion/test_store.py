@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.strategies import symbol_trees
 from tree_fairseq.errors import CorruptFileError
 from tree_fairseq.support.processes import ProcessPool
-from tree_fairseq.tree_insertion.oracles import CentralityOracle, ExactOracle, trajectories
+from tree_fairseq.tree_insertion.oracles import CentralityOracle, trajectories
 from tree_fairseq.tree_insertion.store import (
     EncodedTree,
     InsertionStore,
@@ -30,9 +30,7 @@ FIELDS = ("steps", "starts", "slots", "candidates", "ranks")
 
 def made_of(tree: Tree, seed: int = 0):
     target, generator = TargetTree.of(tree), np.random.default_rng(seed)
-    return target.parents, [
-        path for oracle in (CentralityOracle, ExactOracle) for path in trajectories(oracle(target), 2, generator)
-    ]
+    return target.parents, trajectories(CentralityOracle(target), 4, generator)
 
 
 def write(prefix, *trees: Tree) -> InsertionStore:
@@ -100,7 +98,7 @@ def test_an_error_while_writing_leaves_no_index(tmp_path):
 def test_trajectories_depend_on_the_tree_and_the_seed_alone(tmp_path):
     trees = [EncodedTree.of(Tree("f", [Tree(label) for label in "abcdefgh"[:count]])) for count in range(1, 9)] * 20
     distinct = list(dict.fromkeys(trees))
-    sampler = TrajectorySampler(("centrality", "exact"), 3)
+    sampler = TrajectorySampler("centrality", 3)
     stores = [
         written(tmp_path / name, order, sampler, workers)
         for name, order, workers in (("one", distinct, 1), ("other", distinct[::-1], 1), ("many", trees, 2))
@@ -108,7 +106,7 @@ def test_trajectories_depend_on_the_tree_and_the_seed_alone(tmp_path):
     for number, tree in enumerate(distinct):
         items = [stores[0].item(number), stores[1].item(len(distinct) - 1 - number), stores[2].item(trees.index(tree))]
         assert items[0].tolist() == items[1].tolist() == items[2].tolist() == sampler.item(tree).tolist()
-    other = TrajectorySampler(("centrality", "exact"), 3, seed=2)
+    other = TrajectorySampler("centrality", 3, seed=2)
     assert any(sampler.item(tree).tolist() != other.item(tree).tolist() for tree in distinct)
 
 

@@ -121,8 +121,8 @@ class TargetDistribution:
     """The distribution over the labels of a slot that a model learns.
 
     Attributes:
-        kind: ``rank``, a softmax over negative ranks (Lukovnikov & Fischer 2021, Equation 5); ``optimal``, the same
-            probability for all insertions of rank 0; ``uniform``, the same for all
+        kind: ``rank``, a softmax over negative ranks (Lukovnikov & Fischer 2021, Equation 5); ``uniform``, the same
+            probability for all
         temperature: of the softmax
         merge: combines the weights of equal labels in one slot; ``np.maximum`` lets the best one count
     """
@@ -133,9 +133,7 @@ class TargetDistribution:
 
     def weights(self, ranks: np.ndarray) -> np.ndarray:
         """``[Q]`` float64: unnormalised probabilities; the least rank of each slot is 0."""
-        if self.kind == "uniform":
-            return np.ones(len(ranks))
-        return (ranks == 0).astype(np.float64) if self.kind == "optimal" else np.exp(-ranks / self.temperature)
+        return np.ones(len(ranks)) if self.kind == "uniform" else np.exp(-ranks / self.temperature)
 
 
 def spread(start: int, count: int, states: int) -> list[int]:
@@ -190,12 +188,11 @@ def collate_slots(
 
 @dataclass(frozen=True)
 class PartialTreeSampler:
-    """Draws partial trees of a target for an epoch, from ``count`` trajectories from the ``first`` on.
+    """Draws partial trees of a target for an epoch, from the first ``count`` trajectories.
 
     ``states`` is the number of partial trees; they come from one trajectory.
     """
 
-    first: int
     count: int
     distribution: TargetDistribution
     seed: int = 1
@@ -204,7 +201,7 @@ class PartialTreeSampler:
     def sample(self, labels: np.ndarray, stored: StoredInsertions, key: Sequence[int]) -> list[PartialTree]:
         """Draws a trajectory, then some of its partial trees, for dictionary ids ``[M]`` of the target's nodes."""
         generator = np.random.default_rng([self.seed, *key])
-        trajectory = stored.trajectory(self.first + int(generator.integers(self.count)))
+        trajectory = stored.trajectory(int(generator.integers(self.count)))
         steps = trajectory.length + 1
         drawn = spread(int(generator.integers(steps)), self.states, steps)
         return [trajectory.partial_tree(labels, stored.parents, step) for step in drawn]

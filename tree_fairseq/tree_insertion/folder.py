@@ -67,7 +67,7 @@ class InsertionRecord(Section):
     Attributes:
         notation: that of targets and of output
         numbered: whether the labels of token files are numbered, as all are since version 1
-        oracles: those whose trajectories are stored, in this order
+        oracles: the one whose trajectories are stored; older folders have a second one, which is gone, after it
         trajectories: number of trajectories of each oracle for a tree
         seed: of the choice between equally good nodes
     """
@@ -89,10 +89,6 @@ class InsertionRecord(Section):
     def trajectory_count(self) -> int:
         """Number of trajectories of each tree, over all oracles."""
         return len(self.oracles) * self.trajectories
-
-    def first_of(self, oracle: str) -> int:
-        """The index of an oracle's first trajectory among those of a tree."""
-        return self.oracles.index(oracle) * self.trajectories
 
     def dictionaries(self, source_lang: str) -> list[str]:
         """Returns the names of the dictionaries of source and targets."""

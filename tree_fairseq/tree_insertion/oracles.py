@@ -10,12 +10,11 @@ import itertools
 import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Union
 
 import numpy as np
 
 from tree_fairseq.support.python_versions import zip_equal
-from tree_fairseq.tree_insertion.target import ANCESTOR, DESCENDANT, KINDS, Region, TargetTree
+from tree_fairseq.tree_insertion.target import DESCENDANT, KINDS, Region, TargetTree
 
 
 class CentralityOracle:
@@ -115,110 +114,6 @@ def _common_ancestor_depths(depths: np.ndarray) -> np.ndarray:
     return common
 
 
-class ExactOracle:
-    """Finds the fewest steps in which a region can be filled, and all insertions that attain them.
-
-    Only allowed insertions count. The siblings that may be inserted beside an only child are those under its own
-    parent, so no slot depends on what happens in another. If nodes from farther up were allowed there, some trees of
-    eight nodes or more would take one step less.
-
-    An insertion splits its region into regions that do not influence each other. So a region takes one step more than
-    the longest of the parts that its best insertion leaves. Regions are solved from the leaves up, each once: time
-    grows with M · depth² + Σ children³.
-
-    Attributes, lists over the nodes y of the target:
-        forest: steps for the strict descendants of y, if y is a leaf of the partial tree; [0]: for the whole target
-        beside: steps for the left and right siblings of y, under y's parent
-        above: for each ancestor p of y by depth, steps for the region between p and y, if y has siblings under p
-        between: for each ancestor u of y by depth, steps from below u to y, if u's children will hang from y
-        gaps: steps for the children of y from rank a to b, as ``gaps[y][a][b - a + 1]``; 0 where b is a - 1
-    """
-
-    def __init__(self, target: TargetTree):
-        self.target = target
-        count = len(target)
-        self.forest = [0] * count
-        self.beside = [0] * count
-        self.above = [[0] * (depth + 1) for depth in target.depths]
-        self.between = [[0] * (depth + 1) for depth in target.depths]
-        self.gaps: list[list[list[int]]] = [[[0]] for _ in range(count)]
-        for node in range(count - 1, -1, -1):
-            if target.children[node]:
-                self._solve(node)
-
-    def region_keys(self, region: Region, candidates: Sequence[int]) -> list[int]:
-        """Returns the steps that the region takes, this one included, if each of the allowed nodes is inserted now."""
-        top, bottom = region.top, region.bottom
-        if region.first >= 0:
-            return [1 + self._cost_beside(region, node) for node in candidates]
-        if bottom < 0:
-            return [1 + self._cost_below(top, node) for node in candidates]
-        follow = self._cost_above if region.kind == ANCESTOR else self._cost_between
-        return [1 + follow(top, node, bottom) for node in candidates]
-
-    def region_ranks(self, candidates: Sequence[int], keys: Sequence[int]) -> list[int]:
-        """Returns by how many steps each insertion delays its slot; 0 for the optimal ones."""
-        least = min(keys)
-        return [key - least for key in keys]
-
-    # The steps that follow an insertion
-
-    def _cost_below(self, top: int, node: int) -> int:
-        parent = self.target.parents[node]
-        return max(self.forest[node], self.beside[node], self.between[parent][self.target.depths[top]])
-
-    def _cost_between(self, top: int, node: int, bottom: int) -> int:
-        depths = self.target.depths
-        upper = self.between[self.target.parents[node]][depths[top]]
-        return max(upper, self.beside[node], self.between[bottom][depths[node]])
-
-    def _cost_above(self, top: int, node: int, bottom: int) -> int:
-        depths = self.target.depths
-        lower = self.between[self.target.parents[bottom]][depths[node]]
-        return max(self.above[node][depths[top]], self.beside[bottom], lower)
-
-    def _cost_beside(self, region: Region, node: int) -> int:
-        target, (_, top, _, first, last) = self.target, region
-        rank = target.ranks[target.branch(top, node)]
-        gaps = self.gaps[top]
-        alone = max(self.forest[node], self.above[node][target.depths[top]])
-        return max(alone, gaps[first][rank - first], gaps[rank + 1][last - rank])
-
-    def _solve(self, top: int) -> None:
-        """Solves all regions whose top is this node, once those of its descendants are solved."""
-        target, depth, children = self.target, self.target.depths[top], self.target.children[top]
-        below = range(top + 1, target.ends[top])
-        for node in below:
-            if target.parents[node] != top:
-                path = target.path(top, node)
-                self.above[node][depth] = 1 + min([self._cost_above(top, other, node) for other in path])
-        alone = {node: max(self.forest[node], self.above[node][depth]) for node in below}
-        singles = [min([alone[node] for node in range(child, target.ends[child])]) for child in children]
-        gaps = self.gaps[top] = _interval_steps(singles)
-        for rank, child in enumerate(children):
-            self.beside[child] = max(gaps[0][rank], gaps[rank + 1][len(children) - rank - 1])
-        for node in below:
-            path = [*target.path(top, node), node]
-            self.between[node][depth] = 1 + min([self._cost_between(top, other, node) for other in path])
-        self.forest[top] = 1 + min([self._cost_below(top, node) for node in below])
-
-
-Oracle = Union[CentralityOracle, ExactOracle]
-
-
-def _interval_steps(singles: list[int]) -> list[list[int]]:
-    """Steps for each interval of branches, by start and length, given those after the best first insertion in each."""
-    steps = [[0] * (len(singles) - start + 1) for start in range(len(singles) + 1)]
-    for length in range(1, len(singles) + 1):
-        for start in range(len(singles) - length + 1):
-            costs = [
-                max(singles[start + left], steps[start][left], steps[start + left + 1][length - left - 1])
-                for left in range(length)
-            ]
-            steps[start][length] = 1 + min(costs)
-    return steps
-
-
 @dataclass(frozen=True)
 class PartialTree:
     """A partial tree of m nodes in preorder, and the labels that may be inserted in its slots.
@@ -280,7 +175,9 @@ class Trajectory:
         )
 
 
-def trajectories(oracle: Oracle, count: int, generator: np.random.Generator | None = None) -> list[Trajectory]:
+def trajectories(
+    oracle: CentralityOracle, count: int, generator: np.random.Generator | None = None
+) -> list[Trajectory]:
     """Returns trajectories of an oracle, which fill all slots in each step.
 
     ``generator`` draws one of the nodes that are equally good; without it, the first in preorder is taken.
@@ -289,7 +186,7 @@ def trajectories(oracle: Oracle, count: int, generator: np.random.Generator | No
     return [_trajectory(regions, generator) for _ in range(count)]
 
 
-def step_count(oracle: Oracle, given: int = 1) -> int:
+def step_count(oracle: CentralityOracle, given: int = 1) -> int:
     """Returns the number of steps of an oracle, given the first nodes in preorder: with 2, also the tree's own root."""
     return sum(1 for _ in _states(_Regions(oracle), [0] * len(oracle.target), given, None)) - 1
 
@@ -297,7 +194,7 @@ def step_count(oracle: Oracle, given: int = 1) -> int:
 class _JudgedRegion:
     """A region with the oracle's ranks of its allowed set, and its parts after insertions that were asked for."""
 
-    def __init__(self, oracle: Oracle, region: Region):
+    def __init__(self, oracle: CentralityOracle, region: Region):
         self.region = region
         self.candidates = list(region.allowed(oracle.target))
         keys = oracle.region_keys(region, self.candidates)
@@ -311,7 +208,7 @@ class _JudgedRegion:
 class _Regions(dict[Region, _JudgedRegion]):
     """The regions that were judged so far. A region is the same in all partial trees that have it."""
 
-    def __init__(self, oracle: Oracle):
+    def __init__(self, oracle: CentralityOracle):
         self.oracle = oracle
 
     def __missing__(self, region: Region) -> _JudgedRegion:

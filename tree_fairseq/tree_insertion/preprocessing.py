@@ -39,23 +39,19 @@ from tree_fairseq.trees.text import inspect_text
 logger = logging.getLogger(__name__)
 
 MOST_NODES = 1000
-"""A larger target is an error: the oracles' time and memory grow with the square of its nodes, or faster."""
+"""A larger target is an error: the oracle's time and memory grow with the square of its nodes."""
 _FOLDER = "insertion"  # in the staging folder
 
 _FLAGS = {
     "--insertion-oracle": {
-        "choices": (*ORACLES, "both"),
-        "help": "whose trajectories are stored: centrality inserts the most central nodes first; exact takes the "
-        "fewest steps; both of these (the default); program is centrality with ties as in the program of the paper's "
-        "authors, and tree-distance with distances in the tree alone, as Equation 4 is written",
+        "choices": tuple(ORACLES),
+        "help": "whose trajectories are stored: centrality (the default) inserts the most central nodes first; program "
+        "is the same with ties as in the program of the paper's authors, and tree-distance with distances in the tree "
+        "alone, as Equation 4 is written",
     },
-    "--trajectories": {
-        "type": int,
-        "metavar": "K",
-        "help": "how many trajectories of each oracle every tree gets (default: 5)",
-    },
+    "--trajectories": {"type": int, "metavar": "K", "help": "how many trajectories every tree gets (default: 5)"},
 }
-_DEFAULTS = {"insertion_oracle": "both", "trajectories": 5}
+_DEFAULTS = {"insertion_oracle": "centrality", "trajectories": 5}
 
 
 def _with_defaults(args: Namespace) -> Namespace:
@@ -100,7 +96,7 @@ def _new_record(args: Namespace) -> InsertionRecord:
     return InsertionRecord(
         lang=args.target_lang,
         notation=args.target_notation,
-        oracles=["centrality", "exact"] if args.insertion_oracle == "both" else [args.insertion_oracle],
+        oracles=[args.insertion_oracle],
         trajectories=args.trajectories,
     )
 
@@ -138,7 +134,8 @@ def _write_trajectories(targets: Mapping[str, EncodedText], record: InsertionRec
     prefixes = {split: output / token_prefix(split, *languages) for split in targets}
     stores = {split: Path(f"{prefix}.{STORE_SUFFIX}") for split, prefix in prefixes.items()}
     lines = {store: targets[split].lines for split, store in stores.items()}
-    sampler = TrajectorySampler(tuple(record.oracles), record.trajectories)
+    [oracle] = record.oracles
+    sampler = TrajectorySampler(oracle, record.trajectories)
     write_stores(lines, sampler, work.pool)
     dictionary = load_dictionary(output, record.lang)
     for split, prefix in prefixes.items():

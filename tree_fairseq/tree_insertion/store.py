@@ -1,4 +1,4 @@
-"""Trees with trajectories on disk: lines become trees, oracles draw their trajectories, and a split is read by line.
+"""Trees with trajectories on disk: lines become trees, an oracle draws their trajectories, and a split is read by line.
 
 Trees and trajectories are in a memory-mapped indexed dataset of fairseq's, int32. ``PREFIX.bin`` has one item for each
 different tree. ``PREFIX.idx`` points from each line to its item. Lines with equal trees have the same offset. An item
@@ -21,7 +21,7 @@ import logging
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -35,8 +35,6 @@ from tree_fairseq.support.processes import ProcessPool
 from tree_fairseq.tree_insertion.dictionary import label_of, words_of
 from tree_fairseq.tree_insertion.oracles import (
     CentralityOracle,
-    ExactOracle,
-    Oracle,
     ProgramOracle,
     Trajectory,
     TreeDistanceOracle,
@@ -49,9 +47,8 @@ from tree_fairseq.trees.tree import Tree
 
 logger = logging.getLogger(__name__)
 
-ORACLES: dict[str, Callable[[TargetTree], Oracle]] = {
+ORACLES: dict[str, type[CentralityOracle]] = {
     "centrality": CentralityOracle,
-    "exact": ExactOracle,
     "program": ProgramOracle,
     "tree-distance": TreeDistanceOracle,
 }
@@ -135,19 +132,18 @@ class EncodedText:
 
 @dataclass(frozen=True)
 class TrajectorySampler:
-    """Draws the trajectories of trees, ``count`` of each oracle. They depend on the tree and the seed alone."""
+    """Draws ``count`` trajectories of each tree by an oracle. They depend on the tree and the seed alone."""
 
-    oracles: tuple[str, ...]
+    oracle: str
     count: int
     seed: int = 1
 
     def item(self, tree: EncodedTree) -> np.ndarray:
-        """Returns a tree with its trajectories as they are stored; those of the first oracle come first."""
+        """Returns a tree with its trajectories as they are stored."""
         digest = hashlib.sha256(tree.words.encode() + b"\0" + tree.parents).digest()
         generator = np.random.default_rng([self.seed, int.from_bytes(digest[:8], "big")])
         target = tree.target()
-        drawn = [trajectories(ORACLES[name](target), self.count, generator) for name in self.oracles]
-        return encode_item(target.parents, list(itertools.chain(*drawn)))
+        return encode_item(target.parents, trajectories(ORACLES[self.oracle](target), self.count, generator))
 
     def items(self, trees: Sequence[EncodedTree]) -> list[np.ndarray]:
         """Returns the items of several trees, a task for one process."""
@@ -164,9 +160,9 @@ def write_stores(texts: Mapping[Path, Sequence[EncodedTree]], sampler: Trajector
         found = pool.map(sampler.items, groups, f"looked for trajectories of {prefix.name}")
         write_store(prefix, itertools.chain.from_iterable(found), [numbers[tree] for tree in lines])
         total += len(trees)
-    seconds, count = time.perf_counter() - begun, sampler.count * len(sampler.oracles)
+    seconds = time.perf_counter() - begun
     message = "[insertion] %d trajectories of each of %d trees in %.1f s, %.2f ms a tree"
-    logger.info(message, count, total, seconds, 1000 * seconds / max(1, total))
+    logger.info(message, sampler.count, total, seconds, 1000 * seconds / max(1, total))
 
 
 def encode_item(parents: Sequence[int], trajectories: Sequence[Trajectory]) -> np.ndarray:

@@ -54,15 +54,13 @@ class TreeInsertionConfig(ValidationAccuracyConfig, TranslationWithTreesConfig):
         None, "with --eval-accuracy, labels whose children may be in any order, separated by blanks"
     )
     insertion_oracle: ChoiceEnum(list(ORACLES)) = option(
-        "centrality",
-        "oracle of the trajectories to learn from: central nodes first (the paper's), the fewest steps, or another of "
-        "the folder",
+        "centrality", "oracle of the trajectories to learn from, that of the folder; centrality is the paper's"
     )
-    target_distribution: ChoiceEnum(["rank", "optimal", "uniform"]) = option(
+    target_distribution: ChoiceEnum(["rank", "uniform"]) = option(
         "rank",
-        "target distribution of a slot: a softmax over the negative ranks of the nodes allowed there; the same "
-        "probability for each of the best nodes (only with --insertion-oracle exact); or the same for all. The ranks "
-        "of tokens, for models that insert into sequences, are their distances from the centre of the slot",
+        "target distribution of a slot: a softmax over the negative ranks of the nodes allowed there, or the same "
+        "probability for all. The ranks of tokens, for models that insert into sequences, are their distances from the "
+        "centre of the slot",
     )
     target_temperature: float = option(0.1, "temperature of --target-distribution rank")
     trajectories: Optional[int] = option(
@@ -77,20 +75,17 @@ class TreeInsertionConfig(ValidationAccuracyConfig, TranslationWithTreesConfig):
 
 def sampler_of(cfg: TreeInsertionConfig, record: InsertionRecord) -> PartialTreeSampler:
     """Returns the sampler of the options of supervision; raises an error about one that does not fit the folder."""
-    if cfg.insertion_oracle not in record.oracles:
+    # The oracle that older folders have beside another one comes second.
+    if cfg.insertion_oracle != record.oracles[0]:
         raise MissingTreesError(
             f"{cfg.data} has no trajectories of --insertion-oracle {cfg.insertion_oracle}, it has those of "
-            + ", ".join(record.oracles)
-        )
-    if cfg.target_distribution == "optimal" and cfg.insertion_oracle != "exact":
-        raise InputError(
-            "--target-distribution optimal needs --insertion-oracle exact, which knows all optimal insertions"
+            f"{record.oracles[0]}: preprocess again with --insertion-oracle {cfg.insertion_oracle}"
         )
     count = record.trajectories if cfg.trajectories is None else cfg.trajectories
     if not 1 <= count <= record.trajectories:
         raise InputError(f"--trajectories is {count}, and {cfg.data} has {record.trajectories} of each tree")
     distribution = TargetDistribution(cfg.target_distribution, cfg.target_temperature)
-    return PartialTreeSampler(record.first_of(cfg.insertion_oracle), count, distribution, cfg.seed)
+    return PartialTreeSampler(count, distribution, cfg.seed)
 
 
 _DATASETS = {
