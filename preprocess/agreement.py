@@ -44,9 +44,6 @@ logger = logging.getLogger(__name__)
 
 TREE_SUFFIXES = (".mrg", ".trees")
 
-_TRAIN = ("train",)
-_VALID = ("valid", "dev")
-
 
 def sources(paths: Iterable[Path]) -> tuple[list[Path], list[Path]]:
     """Returns the training files and the validation files.
@@ -60,14 +57,11 @@ def sources(paths: Iterable[Path]) -> tuple[list[Path], list[Path]]:
         if path.is_file():
             train.append(path)
             continue
-        found = {
-            part: sorted(file for name in part for file in path.glob(f"{name}.*") if file.is_file())
-            for part in (_TRAIN, _VALID)
-        }
-        if not found[_TRAIN]:
+        files = sorted(file for file in path.glob("*.*") if file.is_file())
+        if not (found := [file for file in files if file.name.startswith("train.")]):
             raise CorpusError(f"{path} holds neither train.mrg (trees) nor train.txt (text) with training sentences")
-        train += found[_TRAIN]
-        valid += found[_VALID]
+        train += found
+        valid += [file for file in files if file.name.startswith(("dev.", "valid."))]
     return train, valid
 
 

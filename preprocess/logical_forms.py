@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -87,7 +87,7 @@ def report_duplicates(splits: Splits) -> None:
             logger.info("%s: %d examples, %d of them occur in train", split, len(examples), seen)
 
 
-def shorten(splits: Splits, subset: int | None, limit: int | None, seed: int) -> Splits:
+def shorten(splits: Splits, subset: int | None, limit: int | None, seed: int = 1) -> Splits:
     """Samples ``subset`` training examples and keeps the first ``limit`` of every split; None keeps all."""
     if subset is not None:
         splits = {**splits, "train": sample(splits["train"], subset, seed)}
@@ -103,9 +103,5 @@ def write_splits(splits: Splits, output: Path, languages: Pair) -> dict[str, int
     for split, examples in splits.items():
         counts[split] = write_columns(output / split, languages, (example.pair for example in examples))
         if any(example.groups for example in examples):
-            write_lines(output / f"{split}.groups", _lines_of_groups(examples))
+            write_lines(output / f"{split}.groups", (" ".join(example.groups) for example in examples))
     return counts
-
-
-def _lines_of_groups(examples: Iterable[Example]) -> Iterator[str]:
-    return (" ".join(example.groups) for example in examples)

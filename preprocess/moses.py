@@ -17,13 +17,11 @@ class TokenizerOptions:
         language: two-letter code, which selects the list of abbreviations of Moses
         lower: lower-case the tokens
         normalize: normalise punctuation and drop control characters first
-        dashes: split words at hyphens (``@-@``), the option ``-a`` of the Moses tokenizer
     """
 
     language: str
     lower: bool = False
     normalize: bool = False
-    dashes: bool = False
 
 
 class Tokenizer:
@@ -43,7 +41,7 @@ class Tokenizer:
         text = clean_line(line)
         if self._normalizer is not None:
             text = clean_line(self._normalizer.normalize(text))
-        text = self._tokenizer.tokenize(text, aggressive_dash_splits=self.options.dashes, return_str=True)
+        text = self._tokenizer.tokenize(text, return_str=True)
         return clean_line(text.lower() if self.options.lower else text)
 
 

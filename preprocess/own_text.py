@@ -14,8 +14,9 @@ from itertools import islice
 from pathlib import Path
 
 from preprocess.command import run_command
-from preprocess.corpora import CorpusError, Pair, read_pairs, short_pairs, write_columns, write_lines
+from preprocess.corpora import Corpus, CorpusError, Pair, read_pairs, short_pairs
 from preprocess.moses import Tokenizer, TokenizerOptions
+from preprocess.prepare import write_corpus
 
 SPLITS = ("train", "valid", "test")
 
@@ -25,10 +26,9 @@ def languages(folder: Path, source: str | None = None, target: str | None = None
     found = sorted(path.suffix[1:] for path in folder.glob("train.*") if path.suffix[1:])
     if source is None and target is None and len(found) == 2:
         return ("en", next(name for name in found if name != "en")) if "en" in found else (found[0], found[1])
-    if source is not None and target is None and len(found) == 2 and source in found:
-        target = next(name for name in found if name != source)
-    if target is not None and source is None and len(found) == 2 and target in found:
-        source = next(name for name in found if name != target)
+    if len(found) == 2:
+        source = source or next(name for name in found if name != target)
+        target = target or next(name for name in found if name != source)
     if source in found and target in found and source != target:
         return source, target
     listed = ", ".join(f"train.{name}" for name in found) or "no train.* file"
@@ -62,21 +62,17 @@ def load(folder: Path, pair: Pair, subset: int | None = None, up_to: int | None 
         if split not in splits:
             splits[split], train = train[-size:], train[:-size]
     splits["train"] = train
-    for split in SPLITS:
-        if not splits[split]:
-            raise CorpusError(f"{folder}: no pairs for {split}")
     return splits
 
 
 def write(splits: dict[str, list[Pair]], out: Path, pair: Pair) -> dict[str, int]:
     """Tokenises and writes all splits; returns the number of pairs of each."""
     tokenizers = [Tokenizer(TokenizerOptions(language, normalize=True)) for language in pair]
-    counts = {}
-    for split in SPLITS:
-        tokenized = ((tokenizers[0](first), tokenizers[1](second)) for first, second in splits[split])
-        counts[split] = write_columns(out / split, pair, tokenized)
-    write_lines(out / "raw" / f"test.{pair[1]}", (second for _, second in splits["test"]))
-    return counts
+    tokenized = {
+        split: ((tokenizers[0](first), tokenizers[1](second)) for first, second in pairs)
+        for split, pairs in splits.items()
+    }
+    return write_corpus(Corpus(tokenized, {"test": (second for _, second in splits["test"])}), out, pair)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -281,7 +281,8 @@ def enlarge(args: argparse.Namespace) -> dict[str, int]:
     pairs = list(read_pairs(f"{prefix}.{args.source}", f"{prefix}.{args.target}"))
     examples = [Example(*pair) for pair in pairs]
     parses = read_parses(args.parses, [example.source for example in examples])
-    made = substitute(examples, parses, args.count, notation_named(args.notation), args.labels, args.longest, args.seed)
+    notation = notation_named(args.notation)
+    made = substitute(examples, parses, args.count, notation, longest=args.longest, seed=args.seed)
     return {"train": write_columns(args.output or prefix, languages, [*pairs, *(example.pair for example in made)])}
 
 
@@ -297,9 +298,6 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--notation", choices=sorted(NOTATIONS), required=True, help="notation of the logical forms")
     parser.add_argument("--parses", type=Path, required=True, help="bracketed parses of train.SOURCE, one a line")
     parser.add_argument("--count", type=int, required=True, help="number of new pairs")
-    parser.add_argument(
-        "--labels", nargs="+", default=LABELS, help=f"constituents to exchange (default: {' '.join(LABELS)})"
-    )
     parser.add_argument("--longest", type=int, help="bound of the words of a new utterance (default: as in train)")
     parser.add_argument("--seed", type=int, default=1, help="seed of random draws (default: %(default)s)")
     args = parser.parse_args(arguments)

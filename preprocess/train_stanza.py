@@ -8,7 +8,6 @@ about seven minutes on one core.
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import sys
 import tempfile
@@ -25,6 +24,8 @@ from scipy.sparse.linalg import svds
 
 from preprocess.corpora import write_lines
 from preprocess.english_german.__main__ import pairs
+from tree_fairseq.parsing.parsers import ParserOptions
+from tree_fairseq.parsing.stanza_parser import StanzaParser
 from tree_fairseq.scoring.evalb import Parameters, compare, counts, figures
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.bracket import read_tree, write_forest
@@ -73,13 +74,13 @@ PARSER_ARGUMENTS = (
     "--no_multistage --no_retag --no_bert_model --num_lstm_layers 1 --tag_embedding_dim 16 "
     "--transition_embedding_dim 16 --transition_hidden_size 16 --hidden_size 64 --delta_embedding_dim 32 "
     "--pattn_num_heads 0 --lattn_d_proj 0 --optim adamw --learning_rate 0.002 --train_batch_size 30 "
-    "--eval_batch_size 100"
+    "--eval_batch_size 100 --epochs 8"
 ).split()
 TAGGER_ARGUMENTS = (
     "--no_char --word_emb_dim 16 --word_cutoff 3 --hidden_dim 32 --deep_biaff_hidden_dim 32 "
     "--composite_deep_biaff_hidden_dim 16 --tag_emb_dim 8 "
     "--transformed_dim 32 --num_layers 1 --word_dropout 0.1 --dropout 0.2 --batch_size 60 "
-    "--eval_interval 300 --fix_eval_interval"
+    "--eval_interval 300 --fix_eval_interval --max_steps 2700"
 ).split()
 
 logger = logging.getLogger("preprocess.train_stanza")
@@ -177,26 +178,22 @@ def _shared_arguments(folder: Path, suffix: str, name: str) -> list[str]:
     return [str(part) for setting in settings.items() for part in setting] + ["--cpu"]
 
 
-def train_tagger(folder: Path, steps: int) -> None:
+def train_tagger(folder: Path) -> None:
     """Trains ``tagger.pt`` on ``train.conllu``; keeps the best model on ``dev.conllu``."""
     from stanza.models import tagger
 
-    tagger.main([*TAGGER_ARGUMENTS, "--max_steps", str(steps), *_shared_arguments(folder, "conllu", "tagger.pt")])
+    tagger.main([*TAGGER_ARGUMENTS, *_shared_arguments(folder, "conllu", "tagger.pt")])
 
 
-def train_parser(folder: Path, epochs: int, trees: int) -> None:
+def train_parser(folder: Path, trees: int) -> None:
     """Trains ``constituency.pt`` on ``train.trees``; keeps the model with the best F1 on ``dev.trees``."""
     from stanza.models import constituency_parser
     from stanza.models.constituency import parser_training
 
     java, parser_training.EvaluateParser = parser_training.EvaluateParser, PythonEvaluator
     try:
-        constituency_parser.main(
-            [
-                *(*PARSER_ARGUMENTS, "--epochs", str(epochs), "--epoch_size", str(trees)),
-                *_shared_arguments(folder, "trees", "constituency.pt"),
-            ]
-        )
+        shared = _shared_arguments(folder, "trees", "constituency.pt")
+        constituency_parser.main([*PARSER_ARGUMENTS, "--epoch_size", str(trees), *shared])
     finally:
         parser_training.EvaluateParser = java
 
@@ -233,28 +230,8 @@ def _configurations(model: dict) -> list[dict]:
 
 
 def evaluate(models: Path, trees: Sequence[Tree]) -> float:
-    """Returns the labelled F1 of a real pipeline, with its tagger, on the words of ``trees``."""
-    import stanza
-
-    with tempfile.TemporaryDirectory() as resources:
-        Path(resources, "resources.json").write_text(json.dumps({}), encoding="utf-8")
-        pipeline = stanza.Pipeline(
-            "en",
-            dir=resources,
-            package=None,
-            download_method=None,
-            allow_unknown_language=True,
-            use_gpu=False,
-            verbose=False,
-            processors={"tokenize": "default", "pos": "default", "constituency": "default"},
-            tokenize_pretokenized=True,
-            pos_model_path=str(models / "tagger.pt"),
-            pos_pretrain_path=str(models / "pretrain.pt"),
-            constituency_model_path=str(models / "constituency.pt"),
-            constituency_pretrain_path=str(models / "pretrain.pt"),
-        )
-        parsed = pipeline([tree.leaves() for tree in trees]).sentences
-    predicted = [read_tree(str(sentence.constituency)) for sentence in parsed]
+    """Returns the labelled F1 of ``--tree-parser stanza``, with its tagger, on the words of ``trees``."""
+    predicted = StanzaParser(ParserOptions(parser_dir=str(models))).parse([tree.leaves() for tree in trees])
     for gold, tree in zip_equal(trees, predicted):
         if tree.leaves() != gold.leaves() or not all(tag for _, tag in tree.tagged_words()):
             raise ValueError(f"words or tags got lost in parsing: {write_forest((gold,))}")
@@ -272,8 +249,6 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--out", type=Path, required=True, help="folder for the three models")
     parser.add_argument("--trees", type=int, default=6000, help="trees to train on (default %(default)s)")
-    parser.add_argument("--epochs", type=int, default=8, help="passes of the parser over them (default %(default)s)")
-    parser.add_argument("--tagger-steps", type=int, default=2700, help="updates of the tagger (default %(default)s)")
     options = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s")
     drawn = [tree for tree, _ in islice(pairs(SEED, MAX_LENGTH), options.trees + 800)]
@@ -283,8 +258,8 @@ def main(arguments: list[str] | None = None) -> int:
         write_treebank(folder, "train", train)
         write_treebank(folder, "dev", dev)
         train_word_vectors(folder, train)
-        train_tagger(folder, options.tagger_steps)
-        train_parser(folder, options.epochs, options.trees)
+        train_tagger(folder)
+        train_parser(folder, options.trees)
         size = slim(folder, options.out)
     print(
         f"{options.out}: {size / 1e6:.2f} MB, labelled F1 {evaluate(options.out, test):.4f} on {len(test)} unseen "

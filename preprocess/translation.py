@@ -74,7 +74,7 @@ VALID_EVERY = 23  # every 23rd training pair goes to the validation set, as in f
 LOWER = {"lower": True}
 
 WMT14_TRAINING = ("europarl-v7.de-en", "commoncrawl.de-en", "news-commentary-v9.de-en")
-# No dashes=True: a parser knows "co-operation", not "co @-@ operation". Compound-split BLEU splits hyphens later.
+# Hyphens stay: a parser knows "co-operation", not "co @-@ operation". Compound-split BLEU splits hyphens later.
 NORMALIZED = {"normalize": True}
 
 
@@ -229,9 +229,7 @@ def load_cognition(data: Path, languages: Pair, options: PrepareOptions) -> Corp
         split: read_pairs(*(_compound_file(folder / f"{stem}.{language}") for language in languages))
         for split, stem in COMPOUND_STEMS.items()
     }
-    lexicon = next(
-        (path for path in (data / "eval" / "lexicon", data / "lexicon") if path.is_file()), data / "eval" / "lexicon"
-    )
+    lexicon = find_file(data, "lexicon") or data / "eval" / "lexicon"
     beside = {
         "test1.compound": read_lines(_compound_file(folder / f"{COMPOUND_STEMS['test1']}.compound")),
         "lexicon": _lexicon(_compound_file(lexicon)),

@@ -10,62 +10,46 @@ label becomes ``_``.
 from __future__ import annotations
 
 import argparse
-import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from preprocess.command import prepare_data_set
-from preprocess.corpora import CorpusError, Pair, read_json_list, sample, write_columns
+from preprocess.corpora import CorpusError, read_json_list
+from preprocess.logical_forms import Example, shorten, write_splits
 from tree_fairseq.trees.notations import notation_named
-from tree_fairseq.trees.tree import Tree
+from tree_fairseq.trees.tree import Tree, tree_from_nested
 
 SPLITS = ("train", "valid", "test")
 
 
 def tree_of(value: Any) -> Tree:
     """Converts a JSON object to a tree."""
-    nodes, stack = [], [value]
-    while stack:
-        node = stack.pop()
-        if not (
-            isinstance(node, dict) and isinstance(node.get("root"), str) and isinstance(node.get("children"), list)
-        ):
-            raise CorpusError(f'a node is {{"root": label, "children": [...]}}, not {str(node)[:60]!r}')
-        if not node["root"].strip():
-            raise CorpusError("a node has an empty label")
-        nodes.append(node)
-        stack.extend(node["children"])
-    trees: dict[int, Tree] = {}
-    for node in reversed(nodes):
-        trees[id(node)] = Tree("_".join(node["root"].split()), [trees[id(child)] for child in node["children"]])
-    return trees[id(value)]
+    return tree_from_nested(value, _label_and_children)
 
 
-def read_programs(path: Path) -> Iterator[Pair]:
+def _label_and_children(node: Any) -> tuple[str, list[Any]]:
+    if not (isinstance(node, dict) and isinstance(node.get("root"), str) and isinstance(node.get("children"), list)):
+        raise CorpusError(f'a node is {{"root": label, "children": [...]}}, not {str(node)[:60]!r}')
+    if not node["root"].strip():
+        raise CorpusError("a node has an empty label")
+    return "_".join(node["root"].split()), node["children"]
+
+
+def read_programs(path: Path) -> Iterator[Example]:
     """Yields the programs of one file, both sides as bracketed lines."""
     bracket = notation_named("bracket")
     for number, program in enumerate(read_json_list(path), 1):
         try:
-            yield bracket.write(tree_of(program["source_ast"])), bracket.write(tree_of(program["target_ast"]))
+            yield Example(*(bracket.write(tree_of(program[side])) for side in ("source_ast", "target_ast")))
         except (CorpusError, KeyError, TypeError) as error:
             raise CorpusError(f"{path}: program {number}: {error}") from error
 
 
 def prepare(args: argparse.Namespace) -> dict[str, int]:
     """Writes the splits that the command line asks for; returns the number of programs of each."""
-    splits = {
-        split: list(itertools.islice(read_programs(args.data / f"preprocessed_progs_{split}.json"), args.limit))
-        for split in SPLITS
-    }
-    if args.subset is not None:
-        splits["train"] = sample(splits["train"], args.subset)
-    if empty := [split for split, programs in splits.items() if not programs]:
-        raise CorpusError(f"{empty[0]} is empty")
-    return {
-        split: write_columns(args.output / split, (args.source, args.target), programs)
-        for split, programs in splits.items()
-    }
+    splits = {split: list(read_programs(args.data / f"preprocessed_progs_{split}.json")) for split in SPLITS}
+    return write_splits(shorten(splits, args.subset, args.limit), args.output, (args.source, args.target))
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -21,7 +21,7 @@ from tree_fairseq.trees.bracket import write_forest
 from tree_fairseq.trees.tree import Tree
 
 
-def pairs(seed: int, max_length: int) -> Iterator[tuple[Tree, str]]:
+def pairs(seed: int, max_length: int = 24) -> Iterator[tuple[Tree, str]]:
     """Yields English trees and German sentences without end; no English sentence occurs twice.
 
     Args:
@@ -59,10 +59,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--valid", type=int, default=500, help="pairs to validate on (default %(default)s)")
     parser.add_argument("--test", type=int, default=500, help="pairs to test on (default %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="seed of random draws (default %(default)s)")
-    parser.add_argument("--max-length", type=int, default=24, help="longest sentence in tokens (default %(default)s)")
     options = parser.parse_args(arguments)
     options.out.mkdir(parents=True, exist_ok=True)
-    drawn = pairs(options.seed, options.max_length)
+    drawn = pairs(options.seed)
     for split in ("train", "valid", "test"):
         count = write_split(options.out, split, islice(drawn, getattr(options, split)))
         print(f"{options.out / split}.en, .de, .en.trees: {count} lines")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 import string
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 
@@ -179,8 +180,5 @@ def data_set(
         compiler: translates the programs; None draws only programs that can be translated without it
         workers: number of processes that draw; the result does not depend on it
     """
-    drawn = chunks(partial(draw, name, seed, compiler is None), workers)
-    try:
+    with closing(chunks(partial(draw, name, seed, compiler is None), workers)) as drawn:
         return fill(sizes, translated(drawn, compiler))
-    finally:
-        drawn.close()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -194,8 +195,5 @@ def data_set(
 ) -> dict[str, list[Program]]:
     """Returns the programs of all splits."""
     given = published(folder, sizes) if folder is not None else None
-    drawn = chunks(partial(draw, name, seed), workers)
-    try:
+    with closing(chunks(partial(draw, name, seed), workers)) as drawn:
         return fill({split: sizes[split] for split in SPLITS}, drawn, given)
-    finally:
-        drawn.close()
