@@ -38,6 +38,10 @@ def parse_flags(
     task = task_of(early.parse_known_args(arguments)[0].path)
     parsers = [options.get_interactive_generation_parser(default_task=task) for _ in range(2)]
     own = [add_flags(parser) for parser in parsers][0]
+    # The help begins with the flags of the command; fairseq's are some 150, and would fill the usage, too.
+    groups = parsers[0]._action_groups
+    groups.insert(0, groups.pop())
+    parsers[0].usage = "%(prog)s [DATA] --path CHECKPOINT [flags]"
     args = options.parse_args_and_arch(parsers[0], input_args=arguments)
     given = vars(options.parse_args_and_arch(parsers[1], input_args=arguments, suppress_defaults=True))
     args.given = set(given)
