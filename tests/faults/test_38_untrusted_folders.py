@@ -152,7 +152,7 @@ COMMANDS_WITH_FOLDERS: dict[str, Command] = {
     "export": lambda folder, _, output: export.main([str(folder), "--split", "test", "--output", str(output / "t")]),
 }
 READING_ALL = ("train", "generate", "interactive", "hub", "translate", "check")
-WITHOUT_FOLDERS = {"path", "parse", "pieces", "average", "score", "repairs", "tree-fairseq"}
+WITHOUT_FOLDERS = {"path", "parse", "options", "pieces", "average", "score", "repairs", "tree-fairseq"}
 
 
 def test_every_command_has_a_row():
