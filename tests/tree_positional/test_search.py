@@ -366,6 +366,21 @@ def test_a_fault_before_the_last_symbol_is_not_sought_in_the_last_symbol(most, m
     assert sum(calls.values()) <= 3 * most
 
 
+def test_a_program_is_kept_where_its_other_last_symbols_are_refused(caplog):
+    vocabulary = Vocabulary.of([0] * 40 + [2], "dfs", "none")
+    model, check = TableModel(vocabulary.dictionary), Refusals(vocabulary, [], [])
+    leaves = (vocabulary.table.arity == 0).nonzero().flatten().tolist()
+
+    def is_program(ids):
+        scores = model.log_probabilities(SOURCE, tuple(ids[:-1]))
+        return len(ids) == 3 and ids[-1] == max(leaves, key=lambda leaf: float(scores[leaf]))
+
+    check.is_possible, check.is_program = lambda ids: True, is_program
+    [hypotheses] = generate(vocabulary, model, beam_size=20, max_len_b=3, check=check)
+    assert all(is_program(tree) for tree, *_ in found(hypotheses)) and len(found(hypotheses)) == 20
+    assert not caplog.records
+
+
 def test_a_sentence_without_a_program_is_searched_again_and_the_log_says_so(caplog):
     vocabulary = Vocabulary.of([0, 0, 2], "dfs", "none")
     trees = vocabulary.trees(5)

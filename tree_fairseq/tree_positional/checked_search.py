@@ -134,7 +134,9 @@ class CheckedSearch(Search):
                 self.longest = max(self.longest, len(ids))
                 self._refusals[row // beam] += 1
                 ends[row] = ends[row] + 1 if self._may_end(row // beam) else MOST_ENDS
-                refused += [(row, symbol)] if ends[row] < MOST_ENDS else self._all_ends(row)
+                refused.append((row, symbol))
+                # Those that were asked before and are not refused end a program.
+                refused += set(self._all_ends(row)) - checked if ends[row] >= MOST_ENDS else []
         return refused
 
     def _may_end(self, sentence: int) -> bool:
