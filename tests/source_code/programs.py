@@ -39,6 +39,7 @@ PROGRAMS = {
         finally :
         @ property
         for i , x in enumerate ( y ) :
+        pattern = re . compile ( '\\s*' )
     """,
     "java": """
         public int size() {return this.items.size();}

@@ -48,7 +48,7 @@ def test_real_programs_come_back_from_their_trees(corpus):
     language, failed = notation_named(name), 0
     # Prime numbers: each line of the corpus is read in some ten runs of changed code, and the suite stays fast.
     lines = real_lines(corpus)
-    for number, line in enumerate(lines if faulty else lines[:: 3 if len(lines) < 2000 else 7]):
+    for number, line in enumerate(lines if faulty else lines[:: 3 if len(lines) < 2000 else 13]):
         try:
             tree = language.read(line)
         except NotationError:

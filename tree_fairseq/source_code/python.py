@@ -72,7 +72,7 @@ class Python(Language):
 
 def _parsed(program: str) -> ast.Module:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SyntaxWarning)  # such as that of an invalid escape in a string
+        warnings.simplefilter("ignore")  # An invalid escape in a string is a program nevertheless, under -W error too.
         return ast.parse(program)
 
 
