@@ -213,7 +213,7 @@ def table(result: dict) -> str:
     for pair in measured["comparisons"]:
         cells = [_difference(result, pair, metric) for metric in result["compared"]]
         rows.append([f"{pair['system']} over {pair['baseline']}", *cells])
-    end = f"Seeds {', '.join(map(str, result['seeds']))}; measured on {measured['date']} with {measured['machine']}."
+    end = f"Seeds {', '.join(map(str, result['seeds']))}; {measured['date']}; {measured['machine']}."
     drawn = " The test draws whole groups of examples." if "groups" in result else ""
     return f"{_rows(rows)}\n{end}{drawn}{' ' * ('note' in measured)}{measured.get('note', '')}\n"
 
@@ -225,18 +225,16 @@ def _rows(rows: Sequence[list[str]]) -> str:
 
 def summary(results: Iterable[dict]) -> str:
     """Formats the headlines of files: who is compared, the difference of the means over the seeds, and the cost."""
-    headings = ["task", "comparison", "difference", "95 % interval", "p", "does it help?", "time of training"]
-    rows = [headings, RULE]
+    rows = [["task", "comparison", "difference (95 % interval)", "does it help?", "time of training"], RULE]
     for result in results:
         task = f"[{result['title']}](results/{result['recipe']}.md)"
         for pair, metric, row in headlines(result):
             ours, theirs = pair["system"], pair["baseline"]
             reason = "".join(f", {text}" for *names, text in result.get("reasons", ()) if names == [ours, theirs])
-            seeds = ", though not with every seed" if seeds_that_disagree(result, pair, metric) else ""
             hours = [_mean_hours(result, name, "processor_hours") for name in (ours, theirs)]
             cost = f"{hours[0] / hours[1]:.1f} times" if all(hours) else "not measured"
             compared = f"{ours} over {theirs}, {result['compared'][metric]}"
-            rows.append([task, compared, *_parts_of_difference(row), verdict(row) + seeds + reason, cost])
+            rows.append([task, compared, _difference(result, pair, metric), verdict(row) + reason, cost])
             task = ""
     return _rows(rows)
 
@@ -267,17 +265,12 @@ def seeds_that_disagree(result: dict, pair: dict, metric: str) -> list[float]:
 
 def _difference(result: dict, pair: dict, metric: str) -> str:
     row = pair["metrics"][metric]
-    difference, interval, p_value = _parts_of_difference(row)
+    low, high = map(_signed, row["interval"])
+    p_value = f"= {row['p_value']:.3f}" if row["p_value"] >= 0.001 else "< 0.001"
     mark = "" if verdict(row) == "level" else "**"
     each = seeds_that_disagree(result, pair, metric)
     signs = f"; by seed {', '.join(map(_signed, each))}" if each else ""
-    return f"{mark}{difference}{mark} ({interval}, p {'' if p_value[0] == '<' else '= '}{p_value}){signs}"
-
-
-def _parts_of_difference(row: dict) -> tuple[str, str, str]:
-    low, high = map(_signed, row["interval"])
-    p_value = f"{row['p_value']:.3f}" if row["p_value"] >= 0.001 else "< 0.001"
-    return _signed(row["difference"]), f"{low} to {high}", p_value
+    return f"{mark}{_signed(row['difference'])}{mark} ({low} to {high}, p {p_value}){signs}"
 
 
 def _signed(value: float) -> str:
@@ -356,8 +349,11 @@ def write_pages(pages: Iterable[Path] = PAGES, pictures: Path = EXAMPLES.parent 
 
 
 def shown(name: str) -> str:
-    """Returns the table of a mark: of a file, or the headlines of all files of a kind."""
-    return summary(results_of_kind(name[10:])) if name.startswith("headlines_") else table(read_result(name))
+    """Returns the table of a mark: of a file, with its command, or the headlines of all files of a kind."""
+    if name.startswith("headlines_"):
+        return summary(results_of_kind(name[10:]))
+    result = read_result(name)
+    return f"{table(result)[:-1]} `make results NAME={name}{' DATA=DIR' if 'data' in result else ''}`\n"
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -102,8 +102,9 @@ def test_a_table_names_seeds_that_do_not_agree():
 def test_the_summary_says_what_helps_and_what_it_costs():
     result = {**measured(53, 52, 48), "reasons": [["a", "b", "but order"]]}
     assert results.summary([result]).splitlines()[2:] == [
-        "| [A task](results/geo.md) | a over b, accuracy | +1.0 | -1.0 to +3.0 | 0.010 "
-        "| yes, though not with every seed, but order | 2.0 times |"
+        "| [A task](results/geo.md) | a over b, accuracy "
+        "| **+1.0** (-1.0 to +3.0, p = 0.010); by seed +3.0, +2.0, -2.0 "
+        "| yes, but order | 2.0 times |"
     ]
     assert "| level |" in results.summary([measured(53, 53, 53, p_value=0.2)])
     assert "no, it costs" in results.summary([measured(43, 43, 43, p_value=0.0001)])
