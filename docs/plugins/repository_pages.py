@@ -1,13 +1,15 @@
 """Makes pages of the repository's other Markdown files, so that a link means the same in a checkout and in the site.
 
 README.md is the site's first page. Links are written as a checkout needs them, such as ``../examples/geo/README.md`` in
-a page of ``docs/``. Here they are turned into links between pages.
+a page of ``docs/``. Here they are turned into links between pages. In a clone, the navigation ends with a link to the
+repository that it was cloned from.
 """
 
 from __future__ import annotations
 
 import posixpath
 import re
+import subprocess
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -26,11 +28,24 @@ def other_pages() -> list[str]:
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Lists the recipes in the navigation, in the place of ``examples/``."""
+    """Lists the recipes in the navigation, in the place of ``examples/``, and the repository at its end."""
     recipes = [page for page in other_pages() if page.startswith("examples/")]
     entries = [{Path(page).parent.name: page} for page in recipes if page != "examples/README.md"]
     config.nav = _with_recipes([*config.nav], ["examples/README.md", *entries])
+    if address := repository():
+        config.nav.append({"Repository": address})
     return config
+
+
+def repository() -> str | None:
+    """The address of the repository for a browser; None for a folder that is no clone of one on a server."""
+    command = ["git", "-C", str(ROOT), "config", "--get", "remote.origin.url"]
+    try:
+        origin = subprocess.run(command, capture_output=True, text=True).stdout.strip()
+    except FileNotFoundError:  # git is not installed
+        return None
+    server = re.fullmatch(r"(?:https://(?:[^@/]+@)?|ssh://git@|git@)([^:/]+)[:/](.+?)(?:\.git)?/?", origin)
+    return f"https://{server[1]}/{server[2]}" if server else None
 
 
 def _with_recipes(entries: list, recipes: list) -> list:

@@ -7,10 +7,10 @@ import functools
 import http.server
 import os
 import re
-import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -19,6 +19,7 @@ import pytest
 import yaml
 
 from tests.docs.pages import ROOT, blocks_of, name_of, pages
+from tests.explorer.browser import chromium, why_not
 
 pytest.importorskip("mkdocs", reason="the site is built by mkdocs-material: pip install tree-fairseq[dev]")
 pytest.importorskip("material", reason="the site is built by mkdocs-material: pip install tree-fairseq[dev]")
@@ -27,6 +28,11 @@ html = pytest.importorskip("lxml.html", reason="reads the pages that were built"
 # Elements that a browser fetches when it opens a page, and the attribute that names the file.
 FETCHED = {"script": "src", "img": "src", "iframe": "src", "source": "src", "link": "href", "object": "data"}
 NOT_FETCHED = {"canonical", "prev", "next", "alternate", "edit"}
+REPOSITORY = "https://git.example/people/tree-fairseq"
+CLONED_FROM = {
+    "GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "remote.origin.url",
+    "GIT_CONFIG_VALUE_0": "git@git.example:people/tree-fairseq.git",
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +41,8 @@ def site(tmp_path_factory):
     place = tmp_path_factory.mktemp("site")
     done = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(place)],
-        cwd=ROOT, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, capture_output=True, text=True, timeout=300,
+        cwd=ROOT, env={**os.environ, **CLONED_FROM, "NO_MKDOCS_2_WARNING": "1"}, capture_output=True, text=True,
+        timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     return place
@@ -131,23 +138,45 @@ def test_pictures_exist_and_have_a_text(documents):
             assert element.get("alt") is not None, (path, source)
 
 
-def test_a_browser_fetches_nothing_from_elsewhere(site):
+@pytest.fixture(scope="module")
+def browser():
+    """A browser for all tests that need one."""
+    if why_not():
+        pytest.skip(why_not())
+    with chromium() as driver:
+        yield driver
+
+
+def test_a_browser_fetches_nothing_from_elsewhere(site, browser):
     """Scripts of the theme fetch what a page asks for; none of ours may make them ask another server."""
-    webdriver = pytest.importorskip("selenium.webdriver", reason="drives the browser: pip install tree-fairseq[dev]")
-    browser, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if not (browser and driver):
-        pytest.skip("Chromium and its driver are not installed")
-    options = webdriver.ChromeOptions()
-    options.binary_location = browser
-    for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking"):
-        options.add_argument(flag)
-    with serving(site) as root, webdriver.Chrome(options, webdriver.ChromeService(driver)) as chromium:
+    with serving(site) as root:
         for name in ("index.html", "methods/tree_transformer.html", "api/nn.html"):
-            chromium.get(root + name)
-            fetched = chromium.execute_script(
-                "return performance.getEntriesByType('resource').map(entry => entry.name)"
-            )
+            browser.get(root + name)
+            fetched = browser.execute_script("return performance.getEntriesByType('resource').map(entry => entry.name)")
             assert len(fetched) >= 3 and all(address.startswith((root, "data:", "blob:")) for address in fetched)
+
+
+FOUND = {
+    "my own data": "getting_started.html", "SQL": "source_code.html", "source code": "source_code.html",
+    "GPU": "scale.html", "BLEU": "scoring.html", "error message": "troubleshooting.html",
+}  # fmt: skip
+"""What people look for, and the page that should be found first."""
+
+
+def test_the_search_works_without_a_server_and_finds_the_page_that_explains(site, browser):
+    for words, page in FOUND.items():
+        browser.get((site / "index.html").as_uri())
+        browser.execute_script("document.querySelector('#__search').click()")
+        browser.find_element("css selector", "input.md-search__input").send_keys(words)
+        for _ in range(100):
+            if found := browser.find_elements("css selector", ".md-search-result__item > a"):
+                break
+            time.sleep(0.1)
+        assert found and urlsplit(found[0].get_attribute("href")).path.endswith(f"/{page}"), words
+
+
+def test_every_page_links_to_the_repository(documents):
+    assert all(REPOSITORY in targets(document) for path, document in documents.items() if path.name != "404.html")
 
 
 @contextlib.contextmanager
