@@ -49,6 +49,12 @@ TREE_SIDES = {
     "help": f"which sides get trees: source, target, or source,target {_SHOWN}. "
     f"For both, {', '.join(map(flag_of, PER_SIDE))} may have two values, separated by a comma",
 }
+PARTS = {
+    "type": int,
+    "metavar": "N",
+    "help": "cut the training text into N parts, each a folder DESTDIR/0, DESTDIR/1, ... with the dictionaries of the "
+    "first; give fairseq-train all of them, separated by colons",
+}
 _MODALITY = "tree: every line is a tree in the notation below"
 _SENTENCES = "; constituency: every line is a sentence, and its parse by --tree-parser is the tree"
 _NOTATION = {
@@ -87,8 +93,8 @@ SYMBOL_FLAGS: Flags = {
     },
 }
 _MARKUP = re.compile(r"\s*<[?!]?(?:xml|doctype|mteval|srcset|refset|tstset|doc|docid|url|talkid|title|text)\b", re.I)
-# Two commands that differ in these arguments alone write the same files.
-_INDIFFERENT = {field.name for field in fields(CommonConfig)} | {"workers", "parse_cache", "engine", "ray_address"}
+INDIFFERENT = {field.name for field in fields(CommonConfig)} | {"workers", "parse_cache", "engine", "ray_address"}
+"""Two commands that differ in these arguments alone write the same files."""
 
 
 @dataclass(frozen=True)
@@ -338,7 +344,7 @@ def inspect_inputs(plan: PreprocessPlan) -> Inputs:
 def command_of(plan: PreprocessPlan, inputs: Inputs) -> dict[str, Any]:
     """Returns all that decides what the files will be, so that a stopped command is recognised when given again."""
     args = plan.args
-    arguments = {name: value for name, value in vars(args).items() if name not in _INDIFFERENT}
+    arguments = {name: value for name, value in vars(args).items() if name not in INDIFFERENT}
     # Dictionaries in the destination are among the files that are replaced, by equal ones.
     others = [
         path

@@ -26,7 +26,10 @@ from tree_fairseq.data_bin.token_files import token_prefix
 from tree_fairseq.errors import InputError
 from tree_fairseq.parsing.parsers import ARGUMENTS, add_parser_arguments
 from tree_fairseq.parsing.ray_engine import pool_for
+from tree_fairseq.preprocessing.parts import preprocess_in_parts
 from tree_fairseq.preprocessing.plan import (
+    INDIFFERENT,
+    PARTS,
     SYMBOL_FLAGS,
     TREE_SIDES,
     Inputs,
@@ -90,6 +93,7 @@ def add_tree_arguments(parser: ArgumentParser) -> None:
     group = parser.add_argument_group("trees", "constituency trees, kept beside the token files")
     add_parser_arguments(group, default_parser=None, default_lang=None)
     group.add_argument("--tree-sides", **TREE_SIDES)
+    group.add_argument("--parts", **PARTS)
 
 
 def _add_flags(parser: ArgumentParser, title: str, description: str, flags: Flags) -> None:
@@ -139,11 +143,15 @@ def preprocess_trees(stock: StockMain) -> StockMain:
         kind = _kind_of(args)
         _refuse_unread(args, with_defaults(Namespace()), kind is not None and kind.makes_trees)
         if kind is not None:
+            if args.parts is not None:
+                refuse_unread({"parts"}, {"parts": "it goes with --task tree_translation and structural_translation"})
             kind.preprocess(args, stock)
             return
         has_symbols = any(modality(args, side) != "sequence" for side in ("source", "target"))
         _require_trees(args, has_symbols)
-        if has_symbols or args.tree_parser is not None or asks_for_text(args):
+        if args.parts is not None:
+            preprocess_in_parts(args, INDIFFERENT, not has_symbols and args.tree_parser is None, main)
+        elif has_symbols or args.tree_parser is not None or asks_for_text(args):
             preprocess(args, stock)
         else:
             stock(args)
