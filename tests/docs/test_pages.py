@@ -9,9 +9,11 @@ import re
 from xml.etree import ElementTree
 
 import pytest
+from fairseq.tasks import TASK_REGISTRY
 
 from tests.docs.pages import ROOT, blocks_of, pages
 from tree_fairseq import errors
+from tree_fairseq.commands.model_options import architectures
 
 TROUBLESHOOTING = (ROOT / "docs/troubleshooting.md").read_text(encoding="utf-8")
 METHODS = [page for page in (ROOT / "docs/methods").glob("*.md") if page.name != "index.md"]
@@ -121,3 +123,13 @@ def test_the_map_names_every_folder_and_file_of_the_package():
     ]
     missing = [path.name for path in package if not re.search(rf"(?<![\w]){re.escape(path.name)}[/ ]", shown)]
     assert len(package) > 15 and not missing, "describe them in docs/design.md"
+
+
+def test_the_table_of_names_has_every_task_and_architecture():
+    table = (ROOT / "docs/methods/index.md").read_text(encoding="utf-8").partition("## Names")[2].partition("\n## ")[0]
+    rows = [row.split(" | ") for row in table.splitlines() if row.startswith("| [")]
+    tasks, archs = ({name for row in rows for name in re.findall(r"`(\w+)`", row[column])} for column in (4, 5))
+    ours = {name for name, task in TASK_REGISTRY.items() if task.__module__.startswith("tree_fairseq.")}
+    assert tasks - {"translation"} == ours - {"autocast_translation"}
+    assert archs <= set(architectures())
+    assert not [arch for arch in architectures() if not arch.startswith(tuple(archs))]
