@@ -1,4 +1,4 @@
 """A long training that is killed, starved of its loading processes and of disk again and again, beside an unbroken one.
 
-See ``docs/reliability.md``, and :mod:`tests.soak.soak` for the course of events.
+See :mod:`tests.soak.soak` for the course of events.
 """
