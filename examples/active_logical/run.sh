@@ -13,13 +13,14 @@
 #   --binarization B  lcrs, binary trees, or none
 #   --seed N          of training: 1
 #   --beam N          beams of the search: 5
+#   --search TASK      structural_translation: trees alone from a stock model, too
 #   --subset N        train on N pairs
 #   --deeper N        also test N pairs whose nouns have one to six further adjectives, and so are deeper than in training
 #   --workers N       processes of fairseq-preprocess: all cores
 #   --toy             made-up data and tiny sizes, in OUT/toy
 #   --dry-run         print the commands, run none
 : "${ARCH:=tree_positional_transformer_program_translation}" "${SETTING:=both}" "${TRAVERSAL:=dfs}" "${BINARIZATION:=lcrs}"
-: "${SEED:=1}" "${BEAM:=5}" "${SUBSET:=}" "${DEEPER:=}"
+: "${SEED:=1}" "${BEAM:=5}" "${SEARCH:=}" "${SUBSET:=}" "${DEEPER:=}"
 . "$(dirname "$0")/../lib/recipe.sh"; recipe "$@"
 
 # 4+4 layers, d = 256 and positions of 2048 come with the architectures; ffn 512, and 1024 with the stock transformer. Both
@@ -34,13 +35,13 @@ case "$ARCH" in
             --decoder-embed-dim 256 --decoder-hidden-size 256 --decoder-out-embed-dim 256 --decoder-layers 1) ;;
     *) die "--arch $ARCH: --help lists the architectures" ;;
 esac
-[[ $TASK == translation ]] && SYMBOLS=--symbols || SYMBOLS='' # stock models read and write the symbols of trees
+[[ ${SEARCH:-$TASK} == translation ]] && SYMBOLS=--symbols || SYMBOLS='' # stock models read and write the symbols of trees
 
 WORK=$OUT/$SETTING
 TEXT=$WORK/text$(named SUBSET DEEPER)
 BIN=$WORK/data-bin$(named SUBSET DEEPER TRAVERSAL BINARIZATION)
 RUN=$WORK/runs/$ARCH$(named SUBSET DEEPER TRAVERSAL BINARIZATION)-seed$SEED$FLAGS_NAME
-OUTPUT=$RUN$(named BEAM)
+OUTPUT=$RUN$(named SEARCH BEAM)
 
 fill_data active_logical
 step "$TEXT" python -m preprocess.semantic_parsing active_logical --data "$DATA" --output "$TEXT" \
@@ -66,7 +67,7 @@ step "$RUN/checkpoints/average.pt" tree-fairseq average --inputs "$RUN/checkpoin
     --output "$RUN/checkpoints/average.pt"
 
 for set in test test1 ${DEEPER:+test2}; do
-    step "$OUTPUT/generate-$set.txt" fairseq-generate "$BIN" --user-dir "$ROOT/tree_fairseq" --task "$TASK" \
+    step "$OUTPUT/generate-$set.txt" fairseq-generate "$BIN" --user-dir "$ROOT/tree_fairseq" --task "${SEARCH:-$TASK}" \
         -s source -t target --path "$RUN/checkpoints/average.pt" --gen-subset "$set" --beam "$BEAM" --max-len-b 150 \
         --batch-size 64 --required-batch-size-multiple 1 --results-path "$OUTPUT"
 done

@@ -11,6 +11,7 @@
 #   --traversal T      dfs, or bfs: trees are written level by level
 #   --seed N           of training: 1
 #   --beam N           beams of the search: 5
+#   --search TASK      structural_translation: trees alone from a stock model, too
 #   --score-on S       test, or valid, to compare settings
 #   --subset N         train on N pairs
 #   --corpus-flags F   more flags of preprocess.semantic_parsing, such as '--recombine 1500 --recombine-by entities,concat2'
@@ -18,7 +19,7 @@
 #   --workers N        processes of fairseq-preprocess: all cores
 #   --toy              made-up data and tiny sizes, in OUT/toy
 #   --dry-run          print the commands, run none
-: "${ARCH:=tree_positional_transformer_semantic_parsing}" "${TRAVERSAL:=dfs}" "${SEED:=1}" "${BEAM:=5}"
+: "${ARCH:=tree_positional_transformer_semantic_parsing}" "${TRAVERSAL:=dfs}" "${SEED:=1}" "${BEAM:=5}" "${SEARCH:=}"
 : "${SCORE_ON:=test}" "${SUBSET:=}" "${CORPUS_FLAGS:=}" "${GENERATE_FLAGS:=}"
 . "$(dirname "$0")/../lib/recipe.sh"; recipe "$@"
 
@@ -35,13 +36,13 @@ case "$ARCH" in
             --decoder-embed-dim 256 --decoder-hidden-size 256 --decoder-out-embed-dim 256 --decoder-layers 1) ;;
     *) die "--arch $ARCH: --help lists the architectures" ;;
 esac
-[[ $TASK == translation ]] && SYMBOLS=--symbols || SYMBOLS='' # stock models write the symbols of trees
+[[ ${SEARCH:-$TASK} == translation ]] && SYMBOLS=--symbols || SYMBOLS='' # stock models write the symbols of trees
 
 PAIRS=$(named SUBSET CORPUS_FLAGS)
 TEXT=$OUT/text$PAIRS
 BIN=$OUT/data-bin$PAIRS$(named TRAVERSAL)${PUBLISHED:+-published}
 RUN=$OUT/runs/$ARCH$PAIRS$(named TRAVERSAL)${PUBLISHED:+-published}-seed$SEED$FLAGS_NAME
-OUTPUT=$RUN$(named BEAM SCORE_ON GENERATE_FLAGS)
+OUTPUT=$RUN$(named SEARCH BEAM SCORE_ON GENERATE_FLAGS)
 
 fill_data atis atis
 # Without test.txt, dev.txt is the test set, and 400 questions of train.txt validate.
@@ -66,7 +67,7 @@ step "$RUN/checkpoints/checkpoint_last.pt" fairseq-train "$BIN" --user-dir "$ROO
 step "$RUN/checkpoints/average.pt" tree-fairseq average --inputs "$RUN/checkpoints" --last-epochs "$((TOY ? 2 : 10))" \
     --output "$RUN/checkpoints/average.pt"
 
-step "$OUTPUT/generate-$SCORE_ON.txt" fairseq-generate "$BIN" --user-dir "$ROOT/tree_fairseq" --task "$TASK" -s nl -t lf \
+step "$OUTPUT/generate-$SCORE_ON.txt" fairseq-generate "$BIN" --user-dir "$ROOT/tree_fairseq" --task "${SEARCH:-$TASK}" -s nl -t lf \
     --path "$RUN/checkpoints/average.pt" --gen-subset "$SCORE_ON" --beam "$BEAM" --max-len-b 250 \
     --batch-size 64 --required-batch-size-multiple 1 --results-path "$OUTPUT" $GENERATE_FLAGS
 # Whole trees in order, as in the paper; also with the children of `and` and `or` in any order, as in other literature

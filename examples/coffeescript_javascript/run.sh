@@ -16,13 +16,14 @@
 #   --query-position Y yes: the decoder knows the place of the next symbol, which SMALL has where it is not given; no
 #   --seed N          of training: 1
 #   --beam N          beams of the search: 5
+#   --search TASK      structural_translation: trees alone from a stock model, too
 #   --subset N        train on N programs
 #   --longer N        also test N programs of the long setting, which are longer than those of training
 #   --workers N       processes that prepare the data: all cores
 #   --toy             tiny sizes, in OUT/toy
 #   --dry-run         print the commands, run none
 : "${ARCH:=tree_positional_transformer_program_translation}" "${SETTING:=CJ-A-short}" "${TRAVERSAL:=dfs}" "${BINARIZATION:=lcrs}"
-: "${SEED:=1}" "${BEAM:=5}" "${SUBSET:=}" "${LONGER:=}" "${QUERY_POSITION:=}" "${DATA:=}"
+: "${SEED:=1}" "${BEAM:=5}" "${SEARCH:=}" "${SUBSET:=}" "${LONGER:=}" "${QUERY_POSITION:=}" "${DATA:=}"
 . "$(dirname "$0")/../lib/recipe.sh"; recipe "$@"
 
 SIZES=() QUERY=$QUERY_POSITION BATCH=128 LENGTH=(--max-epoch 20) AVERAGE=5 TRAIN=${SUBSET:-100000} TEST=10000
@@ -50,13 +51,13 @@ case "$ARCH" in
             --decoder-embed-dim 256 --decoder-hidden-size 256 --decoder-out-embed-dim 256 --decoder-layers 1) ;;
     *) die "--arch $ARCH: --help lists the architectures" ;;
 esac
-[[ $TASK == translation ]] && SYMBOLS=--symbols || SYMBOLS='' # stock models read and write the symbols of trees
+[[ ${SEARCH:-$TASK} == translation ]] && SYMBOLS=--symbols || SYMBOLS='' # stock models read and write the symbols of trees
 
 WORK=$OUT/$SETTING
 TEXT=$WORK/text$(named SUBSET)
 BIN=$WORK/data-bin$(named SUBSET LONGER TRAVERSAL BINARIZATION)
 RUN=$WORK/runs/$ARCH$(named SUBSET LONGER TRAVERSAL BINARIZATION QUERY_POSITION)-seed$SEED$FLAGS_NAME
-OUTPUT=$RUN$(named BEAM)
+OUTPUT=$RUN$(named SEARCH BEAM)
 
 if [[ $DATA ]]; then
     step "$TEXT" python -m preprocess.tree2tree --data "$DATA" --output "$TEXT" --source cs --target js \
@@ -88,7 +89,7 @@ step "$RUN/checkpoints/average.pt" tree-fairseq average --inputs "$RUN/checkpoin
     --output "$RUN/checkpoints/average.pt"
 
 for set in test ${LONGER:+test1}; do
-    step "$OUTPUT/generate-$set.txt" fairseq-generate "$BIN" --user-dir "$ROOT/tree_fairseq" --task "$TASK" \
+    step "$OUTPUT/generate-$set.txt" fairseq-generate "$BIN" --user-dir "$ROOT/tree_fairseq" --task "${SEARCH:-$TASK}" \
         -s "$SOURCE" -t "$TARGET" --path "$RUN/checkpoints/average.pt" --gen-subset "$set" --beam "$BEAM" --max-len-b 400 \
         --batch-size 64 --required-batch-size-multiple 1 --results-path "$OUTPUT"
 done

@@ -14,13 +14,14 @@
 #   --generalization-sample N   score N lines of the generalization set, evenly from its categories: 2100; all: 21,000
 #   --seed N                    of training: 1
 #   --beam N                    beams of the search: 1, as a beam makes the outputs of stock models worse
+#   --search TASK      structural_translation: trees alone from a stock model, too
 #   --subset N                  train on N pairs
 #   --parser-flags F            more flags of the parser, such as '--parser-dir DIR'
 #   --workers N                 processes of fairseq-preprocess: all cores
 #   --toy                       made-up data and tiny sizes, in OUT/toy
 #   --dry-run                   print the commands, run none
 : "${ARCH:=tree_positional_transformer_semantic_parsing}" "${TEXT:=symbols}" "${PARSER:=}" "${SEQUENCE_POSITIONS:=yes}"
-: "${SUBSTITUTE:=}" "${GENERALIZATION_SAMPLE:=2100}" "${SEED:=1}" "${BEAM:=1}" "${SUBSET:=}" "${PARSER_FLAGS:=}"
+: "${SUBSTITUTE:=}" "${GENERALIZATION_SAMPLE:=2100}" "${SEED:=1}" "${BEAM:=1}" "${SEARCH:=}" "${SUBSET:=}" "${PARSER_FLAGS:=}"
 . "$(dirname "$0")/../lib/recipe.sh"; recipe "$@"
 
 # 2+2 layers, d = 256, ffn 512, 4 heads, for all
@@ -44,7 +45,7 @@ READ=(--task structural_translation --target-modality tree --target-notation var
     --parse-cache "$OUT/parse-cache" $PARSER_FLAGS)
 case "$TASK-$TEXT" in
     structural_translation-symbols) SCORED=() ;;
-    translation-symbols) SCORED=(--symbols) ;;
+    translation-symbols) SCORED=(); [[ $SEARCH ]] || SCORED=(--symbols) ;;
     translation-raw) READ=(--task translation) SCORED=(--notation variable-free) ;;
     *) die "--text $TEXT: give symbols, or for baselines raw" ;;
 esac
@@ -58,7 +59,7 @@ WORDS=$WORK/text$(named SUBSET GENERALIZATION_SAMPLE)
 NAME=$(named SUBSET GENERALIZATION_SAMPLE SUBSTITUTE PARSER TEXT)
 BIN=$WORK/data-bin$NAME
 RUN=$WORK/runs/$ARCH$NAME$(named SEQUENCE_POSITIONS)-seed$SEED$FLAGS_NAME
-OUTPUT=$RUN$(named BEAM)
+OUTPUT=$RUN$(named SEARCH BEAM)
 
 fill_data cogs cogs_variable_free
 TRAIN=train
@@ -85,7 +86,7 @@ step "$RUN/checkpoints/checkpoint_last.pt" fairseq-train "$BIN" --user-dir "$ROO
 
 # From the last checkpoint: an average over far epochs makes it worse.
 for set in test "$GENERALIZATION"; do
-    step "$OUTPUT/generate-$set.txt" fairseq-generate "$BIN" --user-dir "$ROOT/tree_fairseq" --task "$TASK" \
+    step "$OUTPUT/generate-$set.txt" fairseq-generate "$BIN" --user-dir "$ROOT/tree_fairseq" --task "${SEARCH:-$TASK}" \
         -s nl -t lf --path "$RUN/checkpoints/checkpoint_last.pt" --gen-subset "$set" --beam "$BEAM" --max-len-b 200 \
         --batch-size 64 --required-batch-size-multiple 1 --results-path "$OUTPUT"
 done

@@ -11,11 +11,13 @@
 #   --binarization B  lcrs, binary trees, or none
 #   --seed N          of training: 1
 #   --beam N          beams of the search: 5
+#   --search TASK      structural_translation: trees alone from a stock model, too
 #   --subset N        train on N pairs
 #   --workers N       processes that prepare the data: all cores
 #   --toy             made-up data and tiny sizes, in OUT/toy
 #   --dry-run         print the commands, run none
-: "${ARCH:=tree_positional_transformer_semantic_parsing}" "${TRAVERSAL:=dfs}" "${BINARIZATION:=lcrs}" "${SEED:=1}" "${BEAM:=5}"
+: "${ARCH:=tree_positional_transformer_semantic_parsing}" "${TRAVERSAL:=dfs}" "${BINARIZATION:=lcrs}" "${SEED:=1}"
+: "${BEAM:=5}" "${SEARCH:=}"
 : "${SUBSET:=}"
 . "$(dirname "$0")/../lib/recipe.sh"; recipe "$@"
 
@@ -29,12 +31,12 @@ case "$ARCH" in
             --decoder-embed-dim 256 --decoder-hidden-size 256 --decoder-out-embed-dim 256 --decoder-layers 1) ;;
     *) die "--arch $ARCH: --help lists the architectures" ;;
 esac
-[[ $TASK == translation ]] && SYMBOLS=--symbols || SYMBOLS='' # stock models write the symbols of trees
+[[ ${SEARCH:-$TASK} == translation ]] && SYMBOLS=--symbols || SYMBOLS='' # stock models write the symbols of trees
 
 TEXT=$OUT/text$(named SUBSET)
 BIN=$OUT/data-bin$(named SUBSET TRAVERSAL BINARIZATION)
 RUN=$OUT/runs/$ARCH$(named SUBSET TRAVERSAL BINARIZATION)-seed$SEED$FLAGS_NAME
-OUTPUT=$RUN$(named BEAM)
+OUTPUT=$RUN$(named SEARCH BEAM)
 
 fill_data ifttt
 step "$TEXT" python -m preprocess.semantic_parsing ifttt --data "$DATA" --output "$TEXT" --source nl --target lf \
@@ -58,7 +60,7 @@ step "$RUN/checkpoints/checkpoint_last.pt" fairseq-train "$BIN" --user-dir "$ROO
 step "$RUN/checkpoints/average.pt" tree-fairseq average --inputs "$RUN/checkpoints" --last-epochs "$((TOY ? 2 : 5))" \
     --output "$RUN/checkpoints/average.pt"
 
-step "$OUTPUT/generate-test.txt" fairseq-generate "$BIN" --user-dir "$ROOT/tree_fairseq" --task "$TASK" -s nl -t lf \
+step "$OUTPUT/generate-test.txt" fairseq-generate "$BIN" --user-dir "$ROOT/tree_fairseq" --task "${SEARCH:-$TASK}" -s nl -t lf \
     --path "$RUN/checkpoints/average.pt" --gen-subset test --beam "$BEAM" --max-len-b 200 \
     --batch-size 64 --required-batch-size-multiple 1 --results-path "$OUTPUT"
 # Channels, channels and functions, and F1 of productions
