@@ -7,7 +7,7 @@
 #   --out DIR          everything that is written; result.json has the scores
 #   --set NAME         geography; the name of the file without .json
 #   --split S          query: no test query is in training; question: questions are new, queries often are not
-#   --arch A           tree_positional_transformer_tiny, or transformer_tiny: a stock model
+#   --arch A           tree_positional_transformer_tiny; tree_insertion_transformer_tiny; transformer_tiny: a stock model
 #   --target T         tree, or text: a stock model writes SQL as words and subwords
 #   --grammar G        language: every output parses; none: every output is a tree
 #   --schema F         only queries that run on this SQLite file, or on CREATE TABLE statements
@@ -26,9 +26,12 @@ case "$TARGET" in
     text) TASK=translation SIDE=(--learn-subwords 500) SEARCH=(--remove-bpe) ;; # of both sides
     *) die "--target $TARGET: give tree or text" ;;
 esac
+LOSS=(--criterion label_smoothed_cross_entropy --label-smoothing 0.1)
 case "$ARCH" in
     tree_positional*) MODEL=(${OURS:+--query-position}) ;; # the decoder knows the place of the next symbol
     transformer*) MODEL=() ;;
+    tree_insertion*) TARGET=insertion TASK=tree_insertion BEAM=1 MODEL=() SEARCH=() LOSS=(--criterion slot_kl_divergence)
+        SIDE=(--task tree_insertion --target-notation sql) ;; # in a logarithmic number of steps, without a grammar
     *) die "--arch $ARCH: --help lists the architectures" ;;
 esac
 
@@ -50,8 +53,7 @@ step "$RUN/checkpoints/checkpoint_last.pt" fairseq-train "$BIN" --user-dir "$ROO
     --encoder-layers 2 --encoder-embed-dim 128 --encoder-ffn-embed-dim 512 --encoder-attention-heads 4 \
     --decoder-layers 2 --decoder-embed-dim 128 --decoder-ffn-embed-dim 512 --decoder-attention-heads 4 \
     --optimizer adam --adam-betas '(0.9, 0.98)' --clip-norm 10 --lr 1e-3 --lr-scheduler inverse_sqrt --warmup-updates 300 \
-    --criterion label_smoothed_cross_entropy --label-smoothing 0.1 \
-    --batch-size "$((32 / GPUS))" --required-batch-size-multiple 1 --max-epoch 100 --seed "$SEED" \
+    "${LOSS[@]}" --batch-size "$((32 / GPUS))" --required-batch-size-multiple 1 --max-epoch 100 --seed "$SEED" \
     --save-interval 10 --validate-interval 10 --keep-last-epochs 5 --save-dir "$RUN/checkpoints" \
     --no-progress-bar --log-interval 100 --log-file "$RUN/train.log" "${TOY_FLAGS[@]}" "${TRAIN_FLAGS[@]}"
 step "$RUN/checkpoints/average.pt" tree-fairseq average --inputs "$RUN/checkpoints" --last-epochs "$((TOY ? 2 : 5))" \
