@@ -9,6 +9,7 @@
 #   --domain NAME    publications, calendar, blocks, housing, restaurants, recipes, socialnetwork or basketball
 #   --arch A         tree_insertion_transformer, sequence_insertion_transformer, insertion_left_to_right or tree_gru; with
 #                    _overnight at the end the paper's size
+#   --encoder-path DIR   a pretrained encoder, as save_pretrained() writes it: the paper's setting, with 200 epochs at 5e-5
 #   --oracle O       what tree_insertion_transformer learns from: centrality, the paper's; program, with ties as in the
 #                    authors' program; or tree-distance, with distances in the tree alone
 #   --supervision S  what sequence_insertion_transformer learns from: binary or uniform
@@ -22,7 +23,7 @@
 #   --toy            made-up data and tiny sizes, in OUT/toy
 #   --dry-run        print the commands, run none
 : "${DOMAIN:=publications}" "${ARCH:=tree_insertion_transformer}" "${ORACLE:=centrality}" "${SUPERVISION:=binary}"
-: "${SIMPLIFY:=merged}" "${AVERAGE:=0}" "${SEED:=1}" "${SUBSET:=}" "${GENERATE_FLAGS:=}"
+: "${ENCODER_PATH:=}" "${SIMPLIFY:=merged}" "${AVERAGE:=0}" "${SEED:=1}" "${SUBSET:=}" "${GENERATE_FLAGS:=}"
 . "$(dirname "$0")/../lib/recipe.sh"; recipe "$@"
 
 # 3+3 layers, d = 128, ffn 512, 4 heads; TreeGRU's decoder is a GRU of one layer. The sizes of *_overnight are the paper's.
@@ -40,6 +41,9 @@ case "$ARCH" in
     *) die "--arch $ARCH: --help lists the architectures" ;;
 esac
 [[ $ARCH != *_overnight ]] || ENCODER=() DECODER=()
+SOURCE=nl RARE=(--thresholdsrc 2) # words that are seen once are unknown
+SCHEDULE=(--lr 1e-3 --lr-scheduler cosine --warmup-updates 200 --max-update 2000 --save-interval-updates "$((TOY ? 4 : 100))"
+    --validate-interval-updates "$((TOY ? 4 : 100))" --save-interval 1000000 --validate-interval 1000000)
 # The order of conditions, and of what is concatenated, is free; filters in each other have an order.
 UNORDERED=(filter call-SW:concat)
 [[ $SIMPLIFY == merged ]] || UNORDERED=()
@@ -48,13 +52,13 @@ CHECKPOINT=checkpoint_best.pt
 
 WORK=$OUT/$DOMAIN
 TEXT=$WORK/text$(named SIMPLIFY SUBSET)
-BIN=$WORK/data-bin$(named SIMPLIFY SUBSET) READ=()
+BIN=$WORK/data-bin$(named SIMPLIFY SUBSET ENCODER_PATH) READ=()
 case "$ORACLE" in
     centrality) ;;
     program | tree-distance) BIN+=-$ORACLE READ=(--insertion-oracle "$ORACLE") ;;
     *) die "--oracle $ORACLE: --help lists the oracles" ;;
 esac
-RUN=$WORK/runs/$ARCH$(named SIMPLIFY SUBSET ORACLE SUPERVISION AVERAGE)-seed$SEED$FLAGS_NAME
+RUN=$WORK/runs/$ARCH$(named SIMPLIFY SUBSET ENCODER_PATH ORACLE SUPERVISION AVERAGE)-seed$SEED$FLAGS_NAME
 OUTPUT=$RUN$(named GENERATE_FLAGS)
 
 fill_data overnight overnight
@@ -62,27 +66,31 @@ fill_data overnight overnight
 step "$TEXT" python -m preprocess.overnight --data "$DATA" --domain "$DOMAIN" --simplify "$SIMPLIFY" \
     --output "$TEXT" ${SUBSET:+--subset "$SUBSET"} ${TOY:+--limit 120}
 
-# Words that are seen once are unknown.
-step "$BIN" fairseq-preprocess --user-dir "$ROOT/tree_fairseq" --task tree_insertion -s nl -t lf \
+if [[ $ENCODER_PATH ]]; then # the paper's 200 epochs with 20 of warm-up
+    step "$TEXT/dict.wp.txt" tree-fairseq pieces --pieces-of "$ENCODER_PATH" "$TEXT"/{train,valid,test}.nl
+    SOURCE=wp RARE=(--srcdict "$TEXT/dict.wp.txt") ENCODER=(--insertion-encoder pretrained --encoder-path "$ENCODER_PATH")
+    EPOCH=$((($([[ ! -e $TEXT/train.nl ]] && echo 512 || wc -l < "$TEXT/train.nl") + 31) / 32)) # updates; 16 on publications
+    SCHEDULE=(--lr 5e-5 --lr-scheduler cosine --warmup-updates "$((20 * EPOCH))" --max-update "$((200 * EPOCH))"
+        --save-interval 10 --validate-interval 10)
+fi
+step "$BIN" fairseq-preprocess --user-dir "$ROOT/tree_fairseq" --task tree_insertion -s "$SOURCE" -t lf \
     --trainpref "$TEXT/train" --validpref "$TEXT/valid" --testpref "$TEXT/test" --destdir "$BIN" \
-    --target-notation bracket --insertion-oracle "$ORACLE" --trajectories 5 --thresholdsrc 2 --workers "$WORKERS"
+    --target-notation bracket --insertion-oracle "$ORACLE" --trajectories 5 "${RARE[@]}" --workers "$WORKERS"
 
-# The paper has a pretrained encoder, lr 5e-5, batches of 10 to 50 and 200 epochs; these settings are for encoders that are
-# trained as well. The model that is best on the validation set is kept.
-step "$RUN/checkpoints/checkpoint_last.pt" fairseq-train "$BIN" --user-dir "$ROOT/tree_fairseq" --task tree_insertion -s nl -t lf \
-    --arch "$ARCH" "${ENCODER[@]}" "${DECODER[@]}" --dropout 0.2 "${LOSS[@]}" \
-    --optimizer adam --adam-betas '(0.9, 0.98)' --clip-norm 3 --lr 1e-3 --lr-scheduler cosine --warmup-updates 200 \
-    --batch-size "$((32 / GPUS))" --required-batch-size-multiple 1 --max-update 2000 --seed "$SEED" \
-    --save-interval-updates "$((TOY ? 4 : 100))" --validate-interval-updates "$((TOY ? 4 : 100))" \
-    --keep-interval-updates "$((AVERAGE ? AVERAGE : 1))" --save-interval 1000000 --validate-interval 1000000 \
+# The paper has batches of 10 to 50. The model that is best on the validation set is kept.
+step "$RUN/checkpoints/checkpoint_last.pt" fairseq-train "$BIN" --user-dir "$ROOT/tree_fairseq" --task tree_insertion \
+    -s "$SOURCE" -t lf --arch "$ARCH" "${ENCODER[@]}" "${DECODER[@]}" --dropout 0.2 "${LOSS[@]}" \
+    --optimizer adam --adam-betas '(0.9, 0.98)' --clip-norm 3 "${SCHEDULE[@]}" \
+    --batch-size "$((32 / GPUS))" --required-batch-size-multiple 1 --seed "$SEED" \
+    --keep-interval-updates "$((AVERAGE ? AVERAGE : 1))" --keep-last-epochs 1 \
     --eval-accuracy ${UNORDERED:+--eval-unordered "${UNORDERED[*]}"} \
     --best-checkpoint-metric accuracy --maximize-best-checkpoint-metric --save-dir "$RUN/checkpoints" \
     --no-progress-bar --log-interval 100 --log-file "$RUN/train.log" "${TOY_FLAGS[@]}" "${TRAIN_FLAGS[@]}"
 [[ $AVERAGE == 0 ]] || step "$RUN/checkpoints/average.pt" tree-fairseq average --inputs "$RUN/checkpoints" \
     --last-updates "$AVERAGE" --output "$RUN/checkpoints/average.pt"
 
-step "$OUTPUT/generate-test.txt" fairseq-generate "$BIN" --user-dir "$ROOT/tree_fairseq" --task tree_insertion -s nl -t lf \
-    --path "$RUN/checkpoints/$CHECKPOINT" --gen-subset test --beam 1 \
+step "$OUTPUT/generate-test.txt" fairseq-generate "$BIN" --user-dir "$ROOT/tree_fairseq" --task tree_insertion \
+    -s "$SOURCE" -t lf --path "$RUN/checkpoints/$CHECKPOINT" --gen-subset test --beam 1 \
     --batch-size 32 --required-batch-size-multiple 1 --results-path "$OUTPUT" "${READ[@]}" $GENERATE_FLAGS
 step "$OUTPUT/score.json" tree-fairseq score structural --run "$OUTPUT" --references "$TEXT" --data "$BIN" \
     --unordered "${UNORDERED[@]}" --primary accuracy_unordered --checkpoint "$RUN/checkpoints/$CHECKPOINT" \
