@@ -28,7 +28,6 @@ from tree_fairseq.explorer.page import write_page
 PICTURES = {
     "parse": ("Light", {"sentence": 1, "view": "parse"}, ".tree .inner:nth-of-type(3)"),
     "accumulation": ("Light", {"sentence": 0, "view": "accumulation"}, None),
-    "accumulation-dark": ("Dark", {"sentence": 0, "view": "accumulation"}, None),
     "attention": ("Light", {"sentence": 0, "view": "attention"}, ".heat tbody tr:nth-child(5) td:nth-child(6)"),
     "chart": ("Light", {"sentence": 2, "view": "chart"}, ".words button:nth-child(4)"),
     "beam": ("Light", {"sentence": 3, "view": "beam"}, ".stepper .icon:last-of-type, .stepper input"),
