@@ -246,6 +246,8 @@ def test_with_absolute_positions_it_is_fairseqs_decoder_over_brackets(variant, m
     # fairseq takes the softmax of weights that it returns in single precision.
     monkeypatch.setattr(utils, "softmax", lambda scores, dim, onnx_trace=False: scores.softmax(dim))
     model = build_insertion(*VARIANTS[variant]).double()
+    opening, closing = model.decoder.embed_brackets.weight
+    assert not torch.equal(opening, closing)  # nor zeros, as fairseq's function makes them without a padding
     inputs = EXAMPLES.net_input()
     partial = inputs["partial_tree"]
     count = len(model.decoder.dictionary)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Optional, Union
 
 import torch
-from fairseq.models.transformer import Embedding, TransformerDecoderBase
+from fairseq.models.transformer import TransformerDecoderBase
 from fairseq.modules import MultiheadAttention
 from torch import Tensor, nn
 from torch.nn import functional
@@ -159,7 +159,8 @@ class TreeInsertionDecoder(TransformerDecoderBase):
         self.memory_type = encoder_of(cfg).memory
         self.relations = self.embed_brackets = None
         if cfg.absolute_positions:
-            self.embed_brackets = Embedding(2, embed_tokens.embedding_dim, None)
+            self.embed_brackets = nn.Embedding(2, embed_tokens.embedding_dim)
+            nn.init.normal_(self.embed_brackets.weight, std=embed_tokens.embedding_dim**-0.5)  # as fairseq's labels
         else:
             self.embed_positions = None
             self.relations = TreeRelations(self.embed_dim // cfg.decoder.attention_heads, not cfg.no_child_relations)
