@@ -51,7 +51,6 @@ def write_examples(folder: Path) -> None:
 
 WORLDS: dict[str, tuple[Callable[[Path], None], tuple[str, ...]]] = {
     "docs/getting_started.md": (write_translations, STANZA),
-    "docs/methods/tree_transformer.md": (write_translations, NO_PARSER),
     "docs/methods/treeformer.md": (write_translations, ()),
     "docs/methods/tree_positional.md": (write_programs, ()),
     "docs/methods/tree_insertion.md": (write_programs, ()),
