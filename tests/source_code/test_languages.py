@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import pickle
 import sys
 
@@ -15,6 +16,7 @@ from tree_fairseq.errors import EmptySymbolTreeError, MissingLibraryError, Notat
 from tree_fairseq.source_code.language import LINE_BREAK
 from tree_fairseq.source_code.python import Python
 from tree_fairseq.source_code.registry import register_language, registered_languages
+from tree_fairseq.source_code.tree_sitter import TreeSitter
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Tree
 
@@ -145,6 +147,41 @@ def test_languages_are_notations_with_dialects():
         notation_named("nolanguage")
     with pytest.raises(NotationError, match="nodialect"):
         notation_named("sql:nodialect")
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "written"),
+    [
+        ("javascript", "a = 1§b = 2", "a = 1§b = 2"),  # the break ends a statement
+        ("javascript", "a = 1;§b = 2;", "a = 1;b = 2;"),
+        ("javascript", "return ! x;", "return !x;"),
+        ("java", "int f(){return - x - - y;}", "int f() {return -x - -y;}"),
+        ("tree-sitter:tree_sitter_python", "x = 1§y = ~ z", "x = 1§y = ~z"),
+    ],
+)
+def test_breaks_are_kept_where_they_matter_and_signs_stand_before_their_operand(name, line, written):
+    lines_of("java")
+    language = notation_named(name)
+    assert language.write(language.read(line)) == written
+    assert language.read(written) == language.read(line)
+
+
+def test_a_program_whose_text_has_another_tree_is_refused_and_not_changed():
+    lines_of("java")
+    with pytest.raises(NotationError, match="cannot be written back as it was read"):
+        notation_named("tree-sitter:tree_sitter_python").read("if x:§    y()§else:§    z()")
+
+
+def test_a_grammar_of_several_dialects_has_a_function_for_each(monkeypatch):
+    lines_of("java")
+    grammar = importlib.import_module("tree_sitter_python")
+    monkeypatch.setattr(grammar, "language_python", grammar.language, raising=False)
+    monkeypatch.delattr(grammar, "language")
+    line = "x = f(y)"
+    assert TreeSitter("tree_sitter_python").write(TreeSitter("tree_sitter_python").read(line)) == line
+    monkeypatch.delattr(grammar, "language_python")
+    with pytest.raises(MissingLibraryError, match="neither language"):
+        TreeSitter("tree_sitter_python")
 
 
 def test_any_installed_grammar_is_a_language_and_no_other_module_is_imported(tmp_path, monkeypatch):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-LEAF = ""  # in place of the type of a node, for the token of a leaf
+# In place of the type of a node, for the token of a leaf, and for a sign before an operand or a name.
+LEAF, PREFIX = "", "prefix"
 
 _WORD = re.compile(r"[\w$@\"']")
 _OPERATORS = frozenset(
@@ -17,7 +18,7 @@ _KEYWORDS = frozenset(
 )
 # Nodes whose tokens look like operators and are none, and nodes with one operand.
 _NO_OPERATORS = re.compile(
-    r"type_(arguments|argument_list|parameters|parameter_list)|nullable_type|annotation|wildcard|array_rank_specifier"
+    rf"{PREFIX}|type_(arguments|argument_list|parameters|parameter_list)|nullable_type|annotation|wildcard|array_rank_specifier"
     r"|conditional_access_expression|labeled_statement|switch_label|case_switch_label|.*pointer_type|.*unary_expression"
     r"|update_expression|constructor_initializer|generic_name|member_binding_expression|default_switch_label"
     r"|type_parameter_constraints_clause|argument|name_colon"
@@ -56,7 +57,11 @@ class Spacing:
     def _has_blank(self, left: str, left_type: str, right: str, right_type: str, in_parentheses: bool) -> bool:
         if left == "," and left_type != LEAF:
             return right not in (",", "]", ">")
-        if _WORD.match(left[-1:]) and _WORD.match(right[:1]):
+        if left_type == PREFIX:
+            return left[-1] == right[:1] and left[-1] in "+-&"  # `- -x` is not `--x`
+        if left_type == right_type == LEAF:
+            return True
+        if _WORD.match(left[-1:]) and (right_type == PREFIX or _WORD.match(right[:1])):
             return True
         if left == ";" and left_type != LEAF:
             return in_parentheses and right not in (";", ")")
@@ -82,9 +87,9 @@ def _is_operator(text: str, type_name: str) -> bool:
     return type_name != LEAF and text in _OPERATORS and _NO_OPERATORS.fullmatch(type_name) is None
 
 
-_TABLE = {"java": Spacing(), "c_sharp": Spacing(before_brace=False, before_keyword=frozenset())}
+TABLE = {"java": Spacing(), "javascript": Spacing(), "c_sharp": Spacing(before_brace=False, before_keyword=frozenset())}
 
 
 def spacing_of(language: str) -> Spacing:
     """The blanks of a language, or those of most."""
-    return _TABLE.get(language, Spacing())
+    return TABLE.get(language, Spacing())

@@ -1,7 +1,8 @@
 """Any language with a grammar for tree-sitter: Java, C# and JavaScript by name, others by the module of their grammar.
 
 A node has the tokens between its children as words: ``if_statement 'if condition consequence``. Text is the tokens from
-left to right, with the blanks that people write. Comments are left out.
+left to right, with the blanks that people write. Comments are left out. Where the text of a program would not have the
+same tree, because line breaks end its statements, the breaks between the parts of a node are words, too.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from typing import Any, NamedTuple
 from tree_fairseq.errors import EmptySymbolTreeError, MissingLibraryError, NotationError
 from tree_fairseq.source_code.language import LINE_BREAK, Language, is_installed, library_version, syntax_error
 from tree_fairseq.source_code.productions import counted, leaf_label, list_word, node, parse_label, split_leaf
-from tree_fairseq.source_code.spacing import LEAF, Spacing, spacing_of
+from tree_fairseq.source_code.spacing import LEAF, PREFIX, TABLE, Spacing, spacing_of
 from tree_fairseq.support.python_versions import import_library
 from tree_fairseq.trees.text import escape_label, unescape_label
 from tree_fairseq.trees.tree import Tree
 
+_BREAK = "'" + escape_label("\n")
+_SIGIL = re.compile(r"[-+*&$@!~#'^]+")  # where it begins a node, it belongs to what follows
 _LITERAL = re.compile("string|char(acter)?_literal|regex")
 
 
@@ -58,16 +61,21 @@ class TreeSitter(Language):
             message = f"{purpose} needs a grammar of tree-sitter, and {module} is not installed as one"
             raise MissingLibraryError(f"{message}: pip install {_distribution(module)}")
         library = import_library("tree_sitter", "code", purpose)
-        grammar = library.Language(import_library(module, "code", purpose).language())
-        self._parser = library.Parser(grammar)
         key = module.replace("tree_sitter_", "")
+        grammars = import_library(module, "code", purpose)
+        # A module with several dialects has a function for each, such as that of TypeScript.
+        function = getattr(grammars, "language", None) or getattr(grammars, f"language_{key}", None)
+        if function is None:
+            raise MissingLibraryError(f"{purpose}: {module} has neither language() nor language_{key}()")
+        self._parser = library.Parser(library.Language(function()))
         self._wrappers = _WRAPPERS.get(key, (_WHOLE,))
         self._spacing: Spacing = spacing_of(key)
+        self._is_known = key in TABLE
 
     def identity(self) -> dict[str, str]:
         return {"name": self.name, "library": self._module, "version": library_version(_distribution(self._module))}
 
-    def parse(self, text: str) -> Tree:
+    def parse(self, text: str, keep_breaks: bool = False) -> Tree:
         if not text.replace(LINE_BREAK, "").strip():
             raise EmptySymbolTreeError("there is no program on the line", hint="Remove it, and its parallel line.")
         first_error = None
@@ -76,7 +84,7 @@ class TreeSitter(Language):
             if not root.has_error:
                 inside = self._inside(root, wrapper)
                 if inside is not None:
-                    return _tree(inside, f"{wrapper.name}:", skip_ends=bool(wrapper.path))
+                    return _tree(inside, keep_breaks, f"{wrapper.name}:", skip_ends=bool(wrapper.path))
             elif first_error is None:
                 first_error = _first_error(root), wrapper
         if first_error is None:
@@ -90,6 +98,22 @@ class TreeSitter(Language):
         rest = line[len(before) + place :][:40]
         message = f"{found.type} is missing" if found.is_missing else f"cannot be parsed from {rest!r} on"
         raise syntax_error(self.name, message, text, row + 1, place + 1)
+
+    def _as_written(self, line: str, tree: Tree) -> Tree:
+        """The tree, or that with line breaks, if its text has the same tree."""
+        written = self.write(tree)
+        if written == line or self._is_tree_of(written, tree):
+            return tree
+        tree = self.parse(line, keep_breaks=True)
+        if self._is_tree_of(self.write(tree), tree, keep_breaks=True):
+            return tree
+        raise syntax_error(self.name, "it cannot be written back as it was read", line, None, None)
+
+    def _is_tree_of(self, text: str, tree: Tree, keep_breaks: bool = False) -> bool:
+        try:
+            return self.whole(self.parse(text, keep_breaks)) == self.whole(tree)
+        except NotationError:
+            return False
 
     def _parse(self, text: str, wrapper: Wrapper) -> Any:
         return self._parser.parse((wrapper.before + text.replace(LINE_BREAK, "\n") + wrapper.after).encode()).root_node
@@ -107,6 +131,15 @@ class TreeSitter(Language):
         return here if is_all else None
 
     def unparse(self, tree: Tree) -> str:
+        tokens = self._tokens(tree)
+        text = self._spacing.join(tokens)
+        if self._is_known or any(self._is_tree_of(text, tree, keep_breaks) for keep_breaks in (False, True)):
+            return text
+        return re.sub(" ?\n ?", "\n", " ".join(text for text, _ in tokens))
+
+    @staticmethod
+    def _tokens(tree: Tree) -> list[tuple[str, str]]:
+        """The tokens from left to right, each with the type of its node, LEAF or PREFIX."""
         tokens: list[tuple[str, str]] = []
         stack: list[tuple[str, str] | Tree] = [tree]
         while stack:
@@ -128,8 +161,10 @@ class TreeSitter(Language):
                     parts += [next(children) for _ in range(list_word(word)[2])]
             if next(children, None) is not None:
                 raise ValueError(f"{item.label!r} has {len(item.children)} children")
+            if len(parts) > 1 and isinstance(parts[0], tuple) and _SIGIL.fullmatch(parts[0][0]):
+                parts[0] = parts[0][0], PREFIX
             stack += reversed(parts)
-        return self._spacing.join(tokens)
+        return tokens
 
 
 def _distribution(module: str) -> str:
@@ -141,18 +176,24 @@ def _is_text(here: Any) -> bool:
     return here.is_named and (here.child_count == 0 or _LITERAL.search(here.type) is not None)
 
 
-def _tree(here: Any, type_name: str | None = None, skip_ends: bool = False) -> Tree:
+def _tree(here: Any, keep_breaks: bool, type_name: str | None = None, skip_ends: bool = False) -> Tree:
     if type_name is None and _is_text(here):
         return Tree(leaf_label(here.type, here.text.decode()))
     names: list[str] = []
     children: list[Tree] = []
     below = here.children
+    last_row = None
     for place, child in enumerate(below):
-        if child.is_extra or (skip_ends and place in (0, len(below) - 1)):
+        # Ends of statements, and of files, may be tokens without text.
+        is_empty = not child.is_named and child.start_byte == child.end_byte
+        if child.is_extra or is_empty or (skip_ends and place in (0, len(below) - 1)):
             continue
+        if keep_breaks:
+            names += [_BREAK] if last_row is not None and child.start_point.row > last_row else []
+            last_row = child.start_point.row + child.text.rstrip().count(b"\n")  # a node may end with its break
         if child.is_named:
             names.append(here.field_name_for_child(place) or "_")
-            children.append(_tree(child))
+            children.append(_tree(child, keep_breaks))
         else:
             names.append("'" + escape_label(child.type))
     words: list[str] = []
