@@ -129,7 +129,7 @@ def test_options_that_one_of_two_parsers_reads_are_for_both():
         require_read(ParserOptions("brackets", parser_dir="m"), ParserOptions("balanced", ssplit="punct"))
 
 
-SCORED = ("--hypotheses", "FILE", "--references", "FILE")
+SCORED = ("FILE", "--references", "FILE")
 COMMANDS = [
     ("score", (*SCORED, "--unordered", "and"), "--unordered would be ignored: it goes with --metrics tree"),
     ("score", (*SCORED, "--samples", "9"), "--samples would be ignored: it goes with --baseline"),
@@ -184,7 +184,7 @@ sys.exit(main(sys.argv[1:]))
     [
         ("parse --text 'a b' --tree-parser right-branching", 0, "(X (X a) (X b))"),
         ("check DATA", 0, "all is well"),
-        ("score --hypotheses DATA/dict.en.txt --references DATA/dict.en.txt", 0, "bleu"),
+        ("score DATA/dict.en.txt --references DATA/dict.en.txt", 0, "bleu"),
         ("explore --demo --output /dev/null", 0, "open it in a browser"),
         ("translate DATA --path PATH --cpu --beam 1 --gen-subset valid --tokenizer moses", 1, "tree-fairseq[subwords]"),
         ("parse --text 'a b'", 1, "tree-fairseq[stanza]"),

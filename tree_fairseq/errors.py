@@ -6,8 +6,9 @@ and says how to mend it. All other modules may import this one; it imports none 
 
 from __future__ import annotations
 
+import difflib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 _SHOWN = 10  # faulty lines that a message names
 
@@ -53,6 +54,21 @@ class InputError(TreeFairseqError, ValueError):
         path = self.path if path is None else path
         line = self.line if line is None else line
         return type(self)(self.message, path, line, self.column, self.hint)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Returns the known names that resemble a name, as a question; an empty text if there are none."""
+    near = difflib.get_close_matches(name, list(known), 3)
+    return f"Did you mean {' or '.join(near)}?" if near else ""
+
+
+def missing(path: str | os.PathLike, kind: str = "file") -> InputError:
+    """Returns the error about a file or a folder that does not exist; it names those beside it with a similar name."""
+    absolute = os.path.abspath(path)
+    while not os.path.isdir(folder := os.path.dirname(absolute)):
+        absolute = folder
+    named = os.listdir(folder) if os.access(folder, os.R_OK) else []
+    return InputError(f"there is no such {kind}", path, hint=did_you_mean(os.path.basename(absolute), named))
 
 
 class FaultyLinesError(InputError):

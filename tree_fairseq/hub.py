@@ -25,7 +25,7 @@ from tree_fairseq.classification.folder import NumberDictionary
 from tree_fairseq.classification.task import ClassificationTask
 from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary
 from tree_fairseq.drawing.tree_pictures import tree_to_svg
-from tree_fairseq.errors import DataFolderError
+from tree_fairseq.errors import DataFolderError, missing
 from tree_fairseq.explorer.comparison import Comparison
 from tree_fairseq.explorer.page import write_page
 from tree_fairseq.explorer.systems import System
@@ -215,8 +215,10 @@ def from_pretrained(
         checkpoint_file = next((name for name in _CHECKPOINTS if (folder / name).exists()), _CHECKPOINTS[0])
     for name in checkpoint_file.split(os.pathsep):
         if not (folder / name).is_file():
-            raise DataFolderError(f"there is no checkpoint {folder / name}")
+            raise missing(folder / name, "checkpoint")
     # Treeformer and stock models read folders without trees. A task that needs tree.json checks that itself.
+    if not data.is_dir():
+        raise missing(data, "folder")
     if not any(data.glob("dict.*.txt")):
         raise DataFolderError(
             f"{data} has no dictionaries; give the folder that fairseq-preprocess wrote: "

@@ -27,11 +27,13 @@ QUESTIONS = 8  # of each test set
 def questions(demo: Path, text: Path, scores: Path) -> dict:
     """The tab of questions to SQL."""
     comparison = explore.demo_questions(demo)
-    database, lines = Database(demo / "archipelago.sqlite"), list[str]()
+    database, chosen = Database(demo / "archipelago.sqlite"), list[tuple[str, str]]()
     for split in ("test", "test1"):
         pairs = zip(*(read_lines(text / f"{split}.{ending}") for ending in ("questions", "sql")))
-        lines += islice((question for question, query in pairs if database.answer(query).rows), QUESTIONS)
-    document = comparison.document_of_lines(lines)
+        chosen += islice((pair for pair in pairs if database.answer(pair[1]).rows), QUESTIONS)
+    document = comparison.document_of_lines([question for question, _ in chosen])
+    for sentence, (_, query) in zip(document.sentences, chosen):
+        sentence.reference, sentence.reference_tree = query, comparison.tree(query)
     dictionary = comparison.systems[0].task.source_dictionary
     document.words = sorted(word for word in dictionary.symbols[dictionary.nspecial :] if word.isalpha())
     document.about = about(scores)

@@ -25,8 +25,8 @@ GENERATE=(--beam 5 --max-len-a 0 --max-len-b 150 --batch-size 64 --required-batc
 GRAMMAR=(--grammar language --schema archipelago.sqlite)
 train() { # NAME DATA TASK ARCH...
     fairseq-train "$2" "${PLUGIN[@]}" --task "$3" --arch "${@:4}" "${SIZES[@]}" "${TRAINING[@]}" --save-dir "$1" --log-file "$1.log"
-    tree-fairseq average --inputs "$1" --last-epochs 3 --output "$1/average.pt"
-    tree-fairseq release "$2" --path "$1/average.pt" --output "demo/$1" --dtype float16
+    tree-fairseq average "$1" --last-epochs 3 --output "$1/average.pt"
+    tree-fairseq release "$2" "$1/average.pt" --output "demo/$1" --dtype float16
 }
 evaluate() { # NAME DATA TASK FLAGS...; test has questions as in training, test1 has more conditions than any of training
     for subset in test test1; do

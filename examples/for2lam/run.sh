@@ -82,7 +82,7 @@ step "$RUN/checkpoints/checkpoint_last.pt" fairseq-train "$BIN" --user-dir "$ROO
     --batch-size "$((BATCH / GPUS))" --required-batch-size-multiple 1 "${LENGTH[@]}" --seed "$SEED" \
     --keep-last-epochs "$AVERAGE" --save-dir "$RUN/checkpoints" \
     --no-progress-bar --log-interval 100 --log-file "$RUN/train.log" "${TOY_FLAGS[@]}" "${TRAIN_FLAGS[@]}"
-step "$RUN/checkpoints/average.pt" tree-fairseq average --inputs "$RUN/checkpoints" --last-epochs "$((TOY ? 2 : AVERAGE))" \
+step "$RUN/checkpoints/average.pt" tree-fairseq average "$RUN/checkpoints" --last-epochs "$((TOY ? 2 : AVERAGE))" \
     --output "$RUN/checkpoints/average.pt"
 
 for set in test ${LONGER:+test1}; do

@@ -44,7 +44,7 @@ step "$RUN/checkpoints/checkpoint_last.pt" fairseq-train "$DATA_BIN" --user-dir 
     --max-tokens $((2000 / GPUS)) --update-freq 1 --max-epoch 3 --seed "$SEED" \
     --save-dir "$RUN/checkpoints" --keep-last-epochs 1 --no-progress-bar --log-interval 100 \
     --log-file "$RUN/train.log" "${TOY_FLAGS[@]}" "${TRAIN_FLAGS[@]}"
-step "$RUN/checkpoints/average.pt" tree-fairseq average --inputs "$RUN/checkpoints" --last-epochs 1 \
+step "$RUN/checkpoints/average.pt" tree-fairseq average "$RUN/checkpoints" --last-epochs 1 \
     --output "$RUN/checkpoints/average.pt"
 
 # After so few updates a model may repeat a phrase to the end

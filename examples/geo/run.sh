@@ -66,7 +66,7 @@ step "$RUN/checkpoints/checkpoint_last.pt" fairseq-train "$BIN" --user-dir "$ROO
     --batch-size "$((64 / GPUS))" --required-batch-size-multiple 1 --max-epoch 200 --seed "$SEED" \
     --save-interval 10 --validate-interval 10 --keep-last-epochs 10 --save-dir "$RUN/checkpoints" \
     --no-progress-bar --log-interval 100 --log-file "$RUN/train.log" "${TOY_FLAGS[@]}" "${TRAIN_FLAGS[@]}"
-step "$RUN/checkpoints/average.pt" tree-fairseq average --inputs "$RUN/checkpoints" --last-epochs "$((TOY ? 2 : 10))" \
+step "$RUN/checkpoints/average.pt" tree-fairseq average "$RUN/checkpoints" --last-epochs "$((TOY ? 2 : 10))" \
     --output "$RUN/checkpoints/average.pt"
 
 step "$OUTPUT/generate-$SCORE_ON.txt" fairseq-generate "$BIN" --user-dir "$ROOT/tree_fairseq" --task "${SEARCH:-$TASK}" -s nl -t lf \

@@ -78,7 +78,7 @@ step "$RUN/checkpoints/checkpoint_last.pt" fairseq-train "$DATA_BIN" --user-dir 
     --maximize-best-checkpoint-metric \
     --save-dir "$RUN/checkpoints" "${KEEP[@]}" --no-progress-bar --log-interval 100 --log-file "$RUN/train.log" \
     --seed "$SEED" "${TOY_FLAGS[@]}" "${TRAIN_FLAGS[@]}"
-[[ ! $AVERAGE ]] || step "$CHECKPOINT" tree-fairseq average --inputs "$RUN/checkpoints" --last-epochs "$AVERAGE" \
+[[ ! $AVERAGE ]] || step "$CHECKPOINT" tree-fairseq average "$RUN/checkpoints" --last-epochs "$AVERAGE" \
     --output "$CHECKPOINT"
 
 for split in "${TESTS[@]}"; do

@@ -57,7 +57,7 @@ step "$RUN/checkpoints/checkpoint_last.pt" fairseq-train "$BIN" --user-dir "$ROO
     --batch-size "$((128 / GPUS))" --required-batch-size-multiple 1 --max-epoch 20 --seed "$SEED" \
     --keep-last-epochs 5 --save-dir "$RUN/checkpoints" --no-progress-bar --log-interval 100 --log-file "$RUN/train.log" \
     "${TOY_FLAGS[@]}" "${TRAIN_FLAGS[@]}"
-step "$RUN/checkpoints/average.pt" tree-fairseq average --inputs "$RUN/checkpoints" --last-epochs "$((TOY ? 2 : 5))" \
+step "$RUN/checkpoints/average.pt" tree-fairseq average "$RUN/checkpoints" --last-epochs "$((TOY ? 2 : 5))" \
     --output "$RUN/checkpoints/average.pt"
 
 step "$OUTPUT/generate-test.txt" fairseq-generate "$BIN" --user-dir "$ROOT/tree_fairseq" --task "${SEARCH:-$TASK}" -s nl -t lf \

@@ -55,7 +55,7 @@ step "$RUN/checkpoints/checkpoint_last.pt" fairseq-train "$DATA_BIN" --user-dir 
     "${OPTIMIZER[@]}" --max-tokens $((4096 / GPUS)) --max-update 60000 --update-freq 1 --seed "$SEED" \
     --save-dir "$RUN/checkpoints" --keep-last-epochs 10 --no-progress-bar --log-interval 100 \
     --log-file "$RUN/train.log" "${TOY_FLAGS[@]}" "${TRAIN_FLAGS[@]}"
-step "$RUN/checkpoints/average.pt" tree-fairseq average --inputs "$RUN/checkpoints" --last-epochs 10 \
+step "$RUN/checkpoints/average.pt" tree-fairseq average "$RUN/checkpoints" --last-epochs 10 \
     --output "$RUN/checkpoints/average.pt"
 
 step "$RUN/generate-test.txt" fairseq-generate "$DATA_BIN" --user-dir "$ROOT/tree_fairseq" --task tree_translation \

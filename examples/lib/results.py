@@ -140,10 +140,11 @@ class Experiment:
         written, found = self.out / "comparison.json", {}
         figures = {name: ("test", *name.split(":"))[-2:] for name in self.result["compared"]}  # test set and metric
         for test_set in sorted({own_set for own_set, _ in figures.values()}):
+            ours, theirs = (
+                [str(folder / f"generate-{test_set}.txt") for folder in folders] for folders in (system, baseline)
+            )
             arguments = shlex.split(self.result["score"].format(text=text, set=test_set))
-            for flag, folders in {"--hypotheses": system, "--baseline": baseline}.items():
-                arguments += [flag, *(str(folder / f"generate-{test_set}.txt") for folder in folders)]
-            if score_seeds([*arguments, "--json", str(written)]) != 0:
+            if score_seeds([*ours, "--baseline", *theirs, *arguments, "--output", str(written)]) != 0:
                 raise ScoringError("the comparison failed; see above")
             metrics = read_json(written)["metrics"]
             found |= {name: metrics[metric] for name, (own_set, metric) in figures.items() if own_set == test_set}

@@ -74,7 +74,7 @@ step "$RUN/checkpoints/checkpoint_last.pt" fairseq-train "$DATA_BIN" --user-dir 
     "${OPTIMIZER[@]}" "${BATCH[@]}" --update-freq 1 --seed "$SEED" --save-dir "$RUN/checkpoints" \
     --keep-last-epochs "$AVERAGE" --no-progress-bar --log-interval 100 --log-file "$RUN/train.log" \
     "${TOY_FLAGS[@]}" "${TRAIN_FLAGS[@]}"
-step "$RUN/checkpoints/average.pt" tree-fairseq average --inputs "$RUN/checkpoints" --last-epochs "$AVERAGE" \
+step "$RUN/checkpoints/average.pt" tree-fairseq average "$RUN/checkpoints" --last-epochs "$AVERAGE" \
     --output "$RUN/checkpoints/average.pt"
 
 for split in test test1; do

@@ -86,7 +86,7 @@ step "$RUN/checkpoints/checkpoint_last.pt" fairseq-train "$BIN" --user-dir "$ROO
     --eval-accuracy ${UNORDERED:+--eval-unordered "${UNORDERED[*]}"} \
     --best-checkpoint-metric accuracy --maximize-best-checkpoint-metric --save-dir "$RUN/checkpoints" \
     --no-progress-bar --log-interval 100 --log-file "$RUN/train.log" "${TOY_FLAGS[@]}" "${TRAIN_FLAGS[@]}"
-[[ $AVERAGE == 0 ]] || step "$RUN/checkpoints/average.pt" tree-fairseq average --inputs "$RUN/checkpoints" \
+[[ $AVERAGE == 0 ]] || step "$RUN/checkpoints/average.pt" tree-fairseq average "$RUN/checkpoints" \
     --last-updates "$AVERAGE" --output "$RUN/checkpoints/average.pt"
 
 step "$OUTPUT/generate-test.txt" fairseq-generate "$BIN" --user-dir "$ROOT/tree_fairseq" --task tree_insertion \

@@ -126,8 +126,8 @@ def main(arguments: list[str] | None = None) -> int:
     table, signatures = scores_table(result)
     folder = out / args.name
     shutil.rmtree(folder, ignore_errors=True)
-    release = ["tree-fairseq", "release", data_bin, "--path", checkpoint, "--output", str(folder)]
-    subprocess.run([*release, "--dtype", "float16", "--checkpoint"], check=True, cwd=ROOT)
+    release = ["tree-fairseq", "release", data_bin, checkpoint, "--output", str(folder)]
+    subprocess.run([*release, "--dtype", "float16"], check=True, cwd=ROOT)
     weights = folder / "model.safetensors"
     changed, count = differing_outputs(checkpoint, weights, data_bin)
     values = {

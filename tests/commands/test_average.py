@@ -31,7 +31,7 @@ def test_mean_of_the_last_epochs(tmp_path):
     save(tmp_path / "checkpoint_best.pt", 99)
     save(tmp_path / "checkpoint_2_500.pt", 99)
     output = tmp_path / "average.pt"
-    assert main(["--inputs", str(tmp_path), "--last-epochs", "3", "--output", str(output)]) == 0
+    assert main([str(tmp_path), "--last-epochs", "3", "--output", str(output)]) == 0
     state = torch.load(output, weights_only=True)
     assert torch.equal(state["model"]["w"], torch.full((2, 3), 10.0))  # 9, 10, 11: by number, not by name
     assert torch.equal(state["model"]["tied"], state["model"]["w"])
@@ -49,7 +49,7 @@ def test_choice_of_files(tmp_path, caplog):
     assert len(last_checkpoints(tmp_path, 7)) == 3
     assert "3 of the 7" in caplog.text
     output = tmp_path / "average.pt"
-    assert main(["--inputs", str(tmp_path), "--last-updates", "2", "--output", str(output)]) == 0
+    assert main([str(tmp_path), "--last-updates", "2", "--output", str(output)]) == 0
 
 
 def test_sum_is_formed_in_double_precision(tmp_path):
@@ -67,7 +67,7 @@ def test_different_models_are_refused(tmp_path, caplog):
     save(tmp_path / "a.pt", 1)
     save(tmp_path / "b.pt", 1, names=("w", "c"))
     output = tmp_path / "average.pt"
-    assert main(["--inputs", str(tmp_path / "a.pt"), str(tmp_path / "b.pt"), "--output", str(output)]) == 1
+    assert main([str(tmp_path / "a.pt"), str(tmp_path / "b.pt"), "--output", str(output)]) == 1
     assert "different parameters" in caplog.text and not output.exists()
 
 
@@ -75,19 +75,19 @@ def test_torn_and_foreign_files_are_named(tmp_path, caplog):
     save(tmp_path / "checkpoint1.pt", 1)
     content = (tmp_path / "checkpoint1.pt").read_bytes()
     (tmp_path / "checkpoint2.pt").write_bytes(content[: len(content) // 2])
-    assert main(["--inputs", str(tmp_path), "--last-epochs", "2", "--output", str(tmp_path / "average.pt")]) == 1
+    assert main([str(tmp_path), "--last-epochs", "2", "--output", str(tmp_path / "average.pt")]) == 1
     assert "checkpoint2.pt cannot be read" in caplog.text
     torch.save([1, 2], tmp_path / "checkpoint2.pt")
-    assert main(["--inputs", str(tmp_path), "--last-epochs", "2", "--output", str(tmp_path / "average.pt")]) == 1
+    assert main([str(tmp_path), "--last-epochs", "2", "--output", str(tmp_path / "average.pt")]) == 1
     assert "is not a checkpoint of fairseq" in caplog.text
 
 
 @pytest.mark.parametrize("arguments", [["--last-epochs", "0"], ["--last-epochs", "2", "--last-updates", "2"], []])
 def test_arguments_that_say_nothing_are_refused(tmp_path, arguments):
     with pytest.raises(SystemExit):
-        main(["--inputs", str(tmp_path), "--output", str(tmp_path / "a.pt"), *arguments])
+        main([str(tmp_path), "--output", str(tmp_path / "a.pt"), *arguments])
 
 
 def test_empty_folder_is_named(tmp_path, caplog):
-    assert main(["--inputs", str(tmp_path), "--last-epochs", "2", "--output", str(tmp_path / "a.pt")]) == 1
+    assert main([str(tmp_path), "--last-epochs", "2", "--output", str(tmp_path / "a.pt")]) == 1
     assert "has no checkpoint whose name matches" in caplog.text

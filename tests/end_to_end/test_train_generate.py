@@ -45,7 +45,7 @@ def test_logs_have_nothing_that_a_user_must_learn_to_ignore(corpus, tmp_path):
     flags = ("--arch", "tree_transformer_tiny", "--optimizer", "adam", "--lr", "0.001", "--max-tokens", 320)
     checkpoints = tmp_path / "checkpoints"
     best = ("--path", checkpoints / "checkpoint_best.pt", "--batch-size", 4)
-    average = ("--inputs", checkpoints / "checkpoint1.pt", checkpoints / "checkpoint_last.pt", "--output")
+    average = (checkpoints / "checkpoint1.pt", checkpoints / "checkpoint_last.pt", "--output")
     plugin = ("--user-dir", PLUGIN)
     logs = {}
     for name, *arguments in (

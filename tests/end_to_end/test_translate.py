@@ -127,8 +127,8 @@ def test_both_kinds_of_output_have_the_same_scores(trained, corpus, tmp_path):
     (tmp_path / "references").write_text(plain, encoding="utf-8")
     found = {}
     for name in ("best", "lines"):
-        flags = ["--hypotheses", tmp_path / name, "--references", tmp_path / "references"]
-        flags += ["--trees", corpus / "test.en", "--json", tmp_path / f"{name}.json"]
+        flags = [tmp_path / name, "--references", tmp_path / "references"]
+        flags += ["--trees", corpus / "test.en", "--output", tmp_path / f"{name}.json"]
         assert score(list(map(str, flags))) == 0
         found[name] = json.loads((tmp_path / f"{name}.json").read_text())
     for key in ("metrics", "by_length", "by_depth"):

@@ -105,6 +105,13 @@ def _sentence(parse: Tree | None, tokens: list[str], reference: str | None, outp
     }
 
 
+def _with_trees(sentence: dict) -> dict:
+    """Adds the trees of outputs and of the reference, which are lines of brackets."""
+    for output in sentence["systems"]:
+        output["views"]["output_tree"] = {**tree_of(output["hypothesis"]), "is_program": False}
+    return {**sentence, "reference_tree": {**tree_of(sentence["reference"]), "is_program": False}}
+
+
 def _output(hypothesis: str, score: float, metric: float, **views: dict) -> dict:
     return {"hypothesis": hypothesis, "score": score, "metric": metric, "views": views}
 
@@ -195,7 +202,7 @@ def _searched(random: np.random.Generator, source: str, line: str) -> dict:
         steps.append({"hypotheses": hypotheses})
     beam = {"beam": 3, "steps": steps, "result": result}
     outputs = [_output(line, -0.31, 100.0, beam=beam), _output("(answer river)", -1.2, 0.0)]
-    return _sentence(None, source.split(), line, outputs)
+    return _with_trees(_sentence(None, source.split(), line, outputs))
 
 
 def _partial(tree: dict, size: int) -> dict:
@@ -240,7 +247,7 @@ def _inserted(random: np.random.Generator, source: str, line: str) -> dict:
             slots.append({"node": node, "kind": "child of", "predictions": predictions})
         steps.append({"tree": tree, "inserted": [1, 2] if number == 1 else new if number < 4 else [], "slots": slots})
     outputs = [_output(line, -0.05, 100.0, insertion={"steps": steps}), _output(line, -0.4, 100.0)]
-    return _sentence(None, source.split(), line, outputs)
+    return _with_trees(_sentence(None, source.split(), line, outputs))
 
 
 def _classified(random: np.random.Generator) -> dict:

@@ -23,11 +23,11 @@ KINDS = {
     "a recurrent model": (("data_bin", "translation", "lstm", *LSTM), ("sequence", set())),
     "a recurrent model of trees": (
         ("symbol_data", "structural_translation", "tree_to_tree_lstm_tiny"),
-        ("tree_positional", {"beam"}),
+        ("tree_positional", {"beam", "output_tree"}),
     ),
     "a stock model of trees": (
         ("symbol_data", "structural_translation", "transformer", *SMALL),
-        ("tree_positional", {"beam", "cross_attention"}),
+        ("tree_positional", {"beam", "cross_attention", "output_tree"}),
     ),
     "left to right": (("insertion_data", "tree_insertion", "insertion_left_to_right_tiny"), ("sequence", set())),
     "a sequence": (("insertion_data", "tree_insertion", "sequence_insertion_transformer_tiny"), ("sequence", set())),
@@ -53,6 +53,7 @@ def test_views_are_those_that_a_system_has(request, kind):
     assert system.record.method == method and output.error is None
     assert set(output.views) == views
     assert isinstance(output.metric, float)
+    assert system.reference_tree(sentence) is not None or "output_tree" not in views
 
 
 def test_an_ensemble_has_the_attention_of_its_first_model(tree_system, data_bin):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import threading
 import time
+from urllib.parse import unquote
+from xml.etree import ElementTree
 
 import pytest
 
@@ -90,12 +93,74 @@ def test_the_demo_shows_queries_in_red_illegal_symbols_in_grey_and_another_tab(d
     show(tmp_path / "demo.html", ".answers", sentence=next(filter(is_red, document["sentences"]))["id"])
     assert one(driver, ".answer.broken .problem").text.startswith("Does not parse. ")
     assert one(driver, ".answer.broken .query").value_of_css_property("color") == "rgba(161, 38, 13, 1)"
-    assert "row" in text_of(driver, ".answer:not(.broken) .quiet") and all_of(driver, ".answer .found th")
+    assert "row" in text_of(driver, ".answer:not(.broken) .runs") and all_of(driver, ".answer .found th")
     grey = until(lambda: all_of(driver, ".candidates .illegal") or all_of(driver, ".stepper .icon")[1].click())
     assert "illegal: " in grey[0].text and not any(mark in grey[0].text for mark in ("\\s", "^", '"'))
     driver.find_element("xpath", "//button[text()='English to German']").click()
     until(lambda: sources(driver)[0] == document["more"][0]["sentences"][0]["source"])
     assert "tab=1" in driver.current_url and one(driver, "#tab-accumulation")
+
+
+def test_trees_of_outputs_stand_first_with_what_differs(driver, show):
+    """The reference and the outputs are cards with trees and named numbers; the view of the search stands below."""
+    show(sentence=3)
+    names = [card.text for card in all_of(driver, ".answer h3")]
+    assert names == ["Reference", "Tree-Transformer", "Treeformer"] and not all_of(driver, ".texts mark")
+    facts = [card.text for card in all_of(driver, ".answer > .facts")]
+    assert facts == ["sentence BLEU 100 · model score −0.31 · wins", "sentence BLEU 0 · model score −1.2"]
+    cards = all_of(driver, ".answer")
+    assert not cards[0].find_elements("css selector", ".wrong") and "The same tree as the reference." in cards[1].text
+    wrong = [node.text for node in cards[2].find_elements("css selector", ".wrong")]
+    assert wrong == ["river"] and "1 of 2 nodes differ from the reference (dashed)." in cards[2].text
+    assert driver.execute_script(
+        "return document.querySelector('.answers').getBoundingClientRect().bottom < innerHeight"
+    )
+    one(driver, ".key summary").click()
+    assert "arguments stand below" in one(driver, ".key").text
+
+
+def test_pieces_and_the_end_of_a_sentence_have_no_marks(driver, show, tmp_path):
+    document = sample_document()
+    sentence = document["sentences"][0]
+    sentence["tokens"] = ["the", "old@@", "er", *sentence["tokens"][3:]]
+    for columns in (output["views"]["cross_attention"]["columns"] for output in sentence["systems"]):
+        columns[1]["label"] = "old@@"
+    write_page(document, tmp_path / "pieces.html")
+    for view in ("attention", "accumulation"):
+        show(tmp_path / "pieces.html", sentence=0, view=view)
+        said = driver.execute_script("return document.getElementById('panel').textContent")
+        assert "old\u2010" in said and "@@" not in said and "</s>" not in said
+    assert driver.execute_script("return document.querySelector('.beside').textContent").count("older") > 0
+    assert "sentence BLEU +" in one(driver, ".sentences .facts").text
+
+
+def test_a_tree_is_saved_as_it_is_drawn(driver, show):
+    show(sentence=0, view="parse")
+    driver.execute_script(
+        "window.saved = {};HTMLAnchorElement.prototype.click = function () { window.saved[this.download] = this.href; }"
+    )
+    for button in all_of(driver, ".save .link"):
+        button.click()
+    saved = until(lambda: len(found := driver.execute_script("return window.saved")) == 2 and found, "two files")
+    picture, image = (saved[f"parse-of-the-old-man-sees-a-dog-in-the-garden.{ending}"] for ending in ("svg", "png"))
+    root = ElementTree.fromstring(unquote(picture.partition(",")[2]))
+    texts = list(root.iter("{http://www.w3.org/2000/svg}text"))
+    assert texts[0].text == "S" and texts[0].get("fill").startswith("rgb(") and texts[0].get("font-size") == "13px"
+    assert base64.b64decode(image.partition(",")[2]).startswith(b"\x89PNG")
+
+
+def test_a_wide_tree_says_that_it_can_be_scrolled(driver, show):
+    driver.set_window_size(400, 800)
+    try:
+        show(sentence=0, view="parse")
+        assert until(lambda: one(driver, ".hint").is_displayed()) and "Scroll sideways" in one(driver, ".hint").text
+        box = one(driver, ".picture")
+        driver.execute_script("arguments[0].scrollLeft = 9999", box)
+        assert driver.execute_script("return arguments[0].scrollLeft", box) > 0
+        # The page itself is not wider than the telephone.
+        assert driver.execute_script("return document.documentElement.scrollWidth <= innerWidth")
+    finally:
+        driver.set_window_size(1280, 900)
 
 
 def test_list_searches_sorts_and_filters(driver, show):
@@ -207,7 +272,7 @@ def test_beam_greys_out_illegal_symbols_with_the_reason(driver, show):
     rows = all_of(driver, ".rows button")
     assert len(rows) == 3 and "leads to the result" in rows[0].text and "leads to the result" not in rows[1].text
     rows[1].click()
-    assert rows[1].get_attribute("aria-checked") == "true" and "(answer (state □ □))" in text_of(driver, ".tree")
+    assert rows[1].get_attribute("aria-checked") == "true" and "(answer (state □ □))" in text_of(driver, "#panel .tree")
     assert len(all_of(driver, ".tree .next")) == 1
 
 
@@ -216,7 +281,7 @@ def test_insertion_plays_step_by_step(driver, show):
     slider = one(driver, ".stepper input")
     slider.click()
     press(driver, "HOME")
-    assert len(all_of(driver, ".tree .node")) == 1
+    assert len(all_of(driver, "#panel .tree .node")) == 1
     one(driver, ".play").click()
     until(lambda: text_of(driver, ".stepper output").startswith("Step 2"), "the second step")
     assert len(all_of(driver, ".tree .fresh")) == 2

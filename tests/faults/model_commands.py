@@ -40,7 +40,7 @@ def _translate(data: Path, path: Path, output: Path) -> object:
 
 
 def _release(data: Path, path: Path, output: Path) -> object:
-    return release.main([str(data), "--path", str(path), "--output", str(output / "out"), "--checkpoint"])
+    return release.main([str(data), str(path), "--output", str(output / "out")])
 
 
 def _induce(data: Path, path: Path, _: Path) -> object:

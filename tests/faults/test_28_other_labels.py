@@ -94,7 +94,7 @@ def test_two_trainings_do_not_share_a_folder(trained, tmp_path):
 
 def test_an_average_is_refused(trained, other_labels, tmp_path, caplog):
     inputs = [str(trained.best), str(other_labels.best)]
-    assert average.main(["--inputs", *inputs, "--output", str(tmp_path / "average.pt")]) == 1
+    assert average.main([*inputs, "--output", str(tmp_path / "average.pt")]) == 1
     assert "different labels" in caplog.text and not (tmp_path / "average.pt").exists()
 
 

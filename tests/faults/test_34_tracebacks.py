@@ -91,14 +91,51 @@ def test_the_console_script_itself_ends_so(tmp_path):
     assert "no-data" in last_lines(run_in_process(command, cwd=tmp_path)).splitlines()[-1]
 
 
-@pytest.mark.parametrize("name", ["check", "export", "annotate", "average", "induce"])
-def test_commands_of_this_package(tmp_path, name):
-    nowhere = tmp_path / "nowhere"
-    arguments = {
-        "annotate": ("--tree-parser", "balanced"),
-        "average": ("--inputs", nowhere / "a.pt", nowhere / "b.pt", "--output", tmp_path / "c.pt"),
-        "induce": ("--path", nowhere / "checkpoint.pt"),
-    }
-    before = () if name == "average" else (nowhere,)
-    printed = last_lines(run_in_process([script("tree-fairseq"), name, *before, *arguments.get(name, ())]))
-    assert "nowhere" in printed.splitlines()[-1]
+MODEL = (
+    "--arch",
+    "transformer_tiny",
+    "--optimizer",
+    "adam",
+    "--lr",
+    "0.001",
+    "--max-tokens",
+    320,
+    "--cpu",
+    "--max-update",
+    1,
+)
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("tree-fairseq chekc data-bin", "tree-fairseq has no 'chekc'. Did you mean check?"),
+        ("tree-fairseq score blue --run runs", "tree-fairseq score has no 'blue'. Did you mean bleu?"),
+        ("tree-fairseq check data-bim", "data-bim: there is no such folder. Did you mean data-bin?"),
+        ("tree-fairseq export nowhere", "nowhere: there is no such folder"),
+        (
+            "tree-fairseq parse wrods.en --tree-parser balanced",
+            "wrods.en: there is no such file or folder. Did you mean words.en?",
+        ),
+        ("tree-fairseq average nowhere/a.pt nowhere/b.pt --output c.pt", "nowhere/a.pt: there is no such file"),
+        (
+            "tree-fairseq score wrods.en --references words.en",
+            "wrods.en: there is no such file. Did you mean words.en?",
+        ),
+        (
+            "tree-fairseq annotate data-bin -s de -t en --tree-parser balanced",
+            "the folder holds trees of en-de, not of de-en: give -s en -t de",
+        ),
+        ("fairseq-train data-bin -s de -t en", "data-bin is of en-de, and de has no trees: give -s en -t de"),
+        ("fairseq-train data-bim", "data-bim: there is no such folder. Did you mean data-bin?"),
+        ("fairseq-train data-bin --valid-subset vaild", "data-bin has no split 'vaild', but test, train, valid"),
+    ],
+)
+def test_a_wrong_name_is_answered_with_the_right_one(data_bin, tmp_path, command, message):
+    (tmp_path / "data-bin").symlink_to(data_bin)
+    write_lines(tmp_path / "words.en", ["the dog barks"])
+    name, *arguments = command.split()
+    more = (*TASK, *OURS, *MODEL, "--save-dir", tmp_path / "checkpoints") if name == "fairseq-train" else ()
+    done = run_in_process([script(name), *arguments, *more], cwd=tmp_path)
+    assert done.returncode != 0 and "Traceback" not in done.stdout
+    assert message in done.stdout.splitlines()[-1]

@@ -47,11 +47,11 @@ def test_a_command_at_any_moment(trained, tmp_path, command):
     def action() -> None:
         if command == "average":
             inputs = [str(trained.folder / name) for name in ("checkpoint2.pt", "checkpoint1.pt")]
-            status = average.main(["--inputs", *inputs, "--output", str(output / "average.pt")])
+            status = average.main([*inputs, "--output", str(output / "average.pt")])
         elif command == "export":
             status = export.main([str(trained.data), "--split", "test", "--output", str(output / "trees")])
         else:
-            status = release.main([str(trained.data), "--path", str(trained.best), "--output", str(output)])
+            status = release.main([str(trained.data), str(trained.best), "--output", str(output)])
         assert not status
 
     def reset() -> None:

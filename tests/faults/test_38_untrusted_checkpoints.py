@@ -39,7 +39,7 @@ def _resume(data: Path, path: Path, output: Path) -> object:
 
 
 def _average(_: Path, path: Path, output: Path) -> object:
-    return average.main(["--inputs", str(path), str(path), "--output", str(output / "average.pt")])
+    return average.main([str(path), str(path), "--output", str(output / "average.pt")])
 
 
 COMMANDS_WITH_CHECKPOINTS: dict[str, Command] = {

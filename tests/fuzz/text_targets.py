@@ -100,8 +100,8 @@ def _offsets(choices: Choices, count: int) -> list[tuple[int, int]]:
 _COMMANDS = [name for name in COMMANDS if name not in ("explore", "induce", "parse")]
 _ARGUMENTS = [
     *"""FOLDER FOLDER/missing FOLDER/text FOLDER/bytes - -- en test -1 0 1e9 nan a=b --split --output
-    --inputs --side --help --format --num-epoch-checkpoints --checkpoint-upper-bound --metric
-    --label --hypotheses --references --task --tree-parser --destdir --workers --seed --on-parse-error --= --q
+    --side --help --format --num-epoch-checkpoints --checkpoint-upper-bound --metric
+    --label --references --task --tree-parser --destdir --workers --seed --on-parse-error --= --q
     @FOLDER/text""".split(),
     *("", "\udcff", "\x00", "x" * 5000),
 ]

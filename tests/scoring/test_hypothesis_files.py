@@ -41,15 +41,15 @@ def write(name, lines):
 
 def score(*flags, hypotheses="sys", references=("ref",)):
     """Runs the command; returns the JSON file."""
-    arguments = ["--hypotheses", hypotheses, "--references", *references, "--json", "out.json", *map(str, flags)]
+    arguments = [hypotheses, "--references", *references, "--output", "out.json", *map(str, flags)]
     assert main(arguments) == 0
     return json.loads(Path("out.json").read_text(encoding="utf-8"))
 
 
 def refused(caplog, *flags, **files):
     """Runs the command; returns the message of its failure."""
-    arguments = ["--hypotheses", files.get("hypotheses", "sys"), "--references", *files.get("references", ["ref"])]
-    assert main([*arguments, "--json", "no.json", *map(str, flags)]) == 1
+    arguments = [files.get("hypotheses", "sys"), "--references", *files.get("references", ["ref"])]
+    assert main([*arguments, "--output", "no.json", *map(str, flags)]) == 1
     assert not Path("no.json").exists()
     return caplog.messages[-1]
 
@@ -202,12 +202,38 @@ def test_depth_of_source_trees(folder):
     assert [(part["from"], part["sentences"]) for part in result["by_depth"]] == [(0, 2), (2, 1), (4, 1)]
 
 
+def test_references_of_another_split_are_a_warning(folder, caplog):
+    """Blanks, case and entities are those of the tokens; a line with an unknown word tells nothing."""
+    write(
+        "gen",
+        [f"{kind}-{n}\t{text}" for n in range(3) for kind, text in (("T", f"It &apos;s word {n} ."), ("H", "-1\ta"))],
+    )
+    write("same", [f"it's word {n}." for n in range(3)])
+    score("--metrics", "exact", hypotheses="gen", references=("same",))
+    assert not caplog.messages
+    write("other", ["it's word 0.", "another line", "and another"])
+    score("--metrics", "exact", hypotheses="gen", references=("other",))
+    assert "2 of 3 references are not the T- lines of gen, the first is line 2: 'another line'" in caplog.messages[0]
+    assert "Give the references of the split that was generated" in caplog.messages[0]
+
+
+def test_trees_that_match_in_other_blanks_are_a_warning(folder, caplog):
+    write("forms", ['{"a": 1, "b": [1, 2]}', '{"a": 2}'])
+    write("outputs", ['{"a":1,"b":[1,2]}', '{"a":3}'])
+    result = score("--metrics", "exact", "tree", "--notation", "json", hypotheses="outputs", references=("forms",))
+    assert (result["metrics"]["exact_match"], result["metrics"]["tree_match"]) == (0, 50)
+    assert (
+        "1 of 2 hypotheses are the tree of the reference but not its text" in caplog.text
+        and "Read tree_match" in caplog.text
+    )
+
+
 def test_faults_are_named(folder, caplog):
     write("short", SENTENCES[:2])
     assert "short has 2 lines, the references are 4" in refused(caplog, hypotheses="short")
     assert "src2" in refused(caplog, "--sources", "src2")
-    assert "nowhere is missing" in refused(caplog, hypotheses="nowhere")
-    assert "nowhere is missing" in refused(caplog, "--baseline", "nowhere")
+    assert "nowhere: there is no such file" in refused(caplog, hypotheses="nowhere")
+    assert "nowhere: there is no such file" in refused(caplog, "--baseline", "nowhere")
     assert "short has 2 lines, ref has 4" in refused(caplog, references=["ref", "short"])
     assert "short has 2 lines, the hypotheses are 4" in refused(caplog, "--sources", "short")
     assert "not for brackets" in refused(caplog, "--metrics", "brackets", references=["ref", "ref"])
@@ -222,8 +248,8 @@ def test_names_and_help(capsys):
         main(["--help"])
     assert ended.value.code == 0
     listed = capsys.readouterr().out
-    assert "--hypotheses" in listed and "structural" in listed and "tree-fairseq score NAME --run DIR" in listed
-    assert main(["nonsense"]) == 2
+    assert "HYPOTHESES" in listed and "structural" in listed and "tree-fairseq score NAME --run DIR" in listed
+    assert main(["structual"]) == 2
 
 
 PAGE = Path(__file__).parents[2] / "docs" / "scoring.md"

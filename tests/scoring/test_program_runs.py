@@ -149,13 +149,13 @@ def test_files_of_hypotheses_and_of_seeds_have_the_same_metrics(sql, tmp_path, c
     write_lines(tmp_path / "ours", SQL)
     write_lines(tmp_path / "theirs", QUERIES)
     given = ["--references", sql / "text/test.sql", "--metrics", "code", "execution", "--notation", "sql"]
-    given += ["--database", sql / "data.sqlite", "--samples", 20, "--json", tmp_path / "scores.json"]
+    given += ["--database", sql / "data.sqlite", "--samples", 20, "--output", tmp_path / "scores.json"]
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
-    assert main(list(map(str, ["--hypotheses", ours, "--baseline", theirs, *given]))) == 0
+    assert main(list(map(str, [ours, "--baseline", theirs, *given]))) == 0
     found = json.loads((tmp_path / "scores.json").read_text())
     assert found["metrics"]["execution"] == found["metrics"]["exact_match"] == 100
     assert found["baselines"][str(theirs)]["runs"] == pytest.approx(200 / 3)
-    assert main(list(map(str, ["seeds", "--hypotheses", ours, ours, "--baseline", theirs, ours, *given]))) == 0
+    assert main(list(map(str, ["seeds", ours, ours, "--baseline", theirs, ours, *given]))) == 0
     rows = json.loads((tmp_path / "scores.json").read_text())["metrics"]
     assert rows["execution"]["difference"] == pytest.approx(100 / 3) and "p_value" in rows["tree_f1"]
 
@@ -174,6 +174,6 @@ def test_options_that_do_not_fit_are_named(java, caplog, flags, message):
 
 
 def test_a_metric_of_queries_needs_a_database(sql, caplog):
-    given = ["--hypotheses", sql / "text/test.sql", "--references", sql / "text/test.sql", "--metrics", "execution"]
+    given = [sql / "text/test.sql", "--references", sql / "text/test.sql", "--metrics", "execution"]
     assert main(list(map(str, given))) == 1
     assert "--database is missing" in caplog.text

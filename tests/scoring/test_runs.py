@@ -96,7 +96,7 @@ def test_references_may_be_one_file(classes, caplog):
         (lambda w: (w / "runs/tree/generate-test.txt").unlink(), "generate with that run first"),
         (lambda w: write_outputs(w / "runs/tree", PREDICTED[:4]), "sentence 4 was not translated"),
         (lambda w: write_lines(w / "runs/tree/generate-test.txt", ["H-1\t-1\t0"]), "sentence 0 was not translated"),
-        (lambda w: (w / "text/test.tsv").unlink(), "test.tsv (or .trees) is missing"),
+        (lambda w: (w / "text/test.tsv").unlink(), "test.tsv: there is no such file"),
         (lambda w: (w / "text/test.tsv").write_text(""), "is empty"),
         (lambda w: write_lines(w / "text/test.tsv", [*ROWS[:4], "no class"]), "test.tsv:5: the line has no class"),
         (lambda w: write_lines(w / "text/test.tsv", [*ROWS[:4], "no class\t"]), "test.tsv:5: the line has no class"),
@@ -190,9 +190,7 @@ def test_scorers_are_listed_and_have_options(capsys):
     assert ended.value.code == 0
     printed = capsys.readouterr().out
     assert all(name in printed for name in SCORERS)
-    assert main(["chrf"]) == 2
-    assert "unknown name 'chrf'" in capsys.readouterr().err
+    assert main(["blue"]) == 2
+    assert "Did you mean bleu?" in capsys.readouterr().err
     for name in SCORERS:
-        with pytest.raises(SystemExit) as ended:
-            main([name, "--help"])
-        assert ended.value.code == 0 and "usage" in capsys.readouterr().out
+        assert main([name, "--help"]) == 0 and "usage" in capsys.readouterr().out

@@ -91,10 +91,10 @@ def write(folder: Path, name: str, runs: list[list[str]]) -> list[str]:
 
 def test_the_command_prints_and_writes_means_and_tests(tmp_path, capsys, caplog):
     references, found = write(tmp_path, "references", [REFERENCES]), tmp_path / "out.json"
-    arguments = ["seeds", "--references", *references, "--metrics", "bleu", "exact", "--samples", "50"]
-    arguments += ["--hypotheses", *write(tmp_path, "tree", SYSTEM), "--baseline"]
+    arguments = ["seeds", *write(tmp_path, "tree", SYSTEM), "--references", *references]
+    arguments += ["--metrics", "bleu", "exact", "--samples", "50", "--baseline"]
     stock = write(tmp_path, "stock", BASELINE)
-    assert main([*arguments, *stock, "--json", str(found)]) == 0
+    assert main([*arguments, *stock, "--output", str(found)]) == 0
     result = json.loads(found.read_text(encoding="utf-8"))
     row = result["metrics"]["bleu"]
     scores = [text_metric("bleu").corpus_score(run, [REFERENCES]).score for run in SYSTEM]
@@ -112,9 +112,9 @@ def test_the_command_prints_and_writes_means_and_tests(tmp_path, capsys, caplog)
 
 def test_the_command_draws_groups(tmp_path, caplog):
     references, groups = write(tmp_path, "references", [REFERENCES]), tmp_path / "groups"
-    arguments = ["seeds", "--references", *references, "--metrics", "bleu", "exact", "--samples", "50"]
-    arguments += ["--hypotheses", *write(tmp_path, "tree", SYSTEM), "--baseline", *write(tmp_path, "stock", BASELINE)]
-    arguments += ["--json", str(tmp_path / "out.json"), "--groups", str(groups)]
+    arguments = ["seeds", *write(tmp_path, "tree", SYSTEM), "--references", *references]
+    arguments += ["--metrics", "bleu", "exact", "--samples", "50", "--baseline", *write(tmp_path, "stock", BASELINE)]
+    arguments += ["--output", str(tmp_path / "out.json"), "--groups", str(groups)]
     names = [f"group {place % 4}" for place in range(len(REFERENCES))]
     groups.write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
     assert main(arguments) == 0
@@ -133,9 +133,9 @@ def test_the_command_draws_groups(tmp_path, caplog):
 def test_correlations_of_numbers_have_means_and_those_of_ranks_no_test(tmp_path):
     numbers = [["1.0", "2.0", "3.0", "5.0"], ["1.5", "2.0", "2.5", "4.0"], ["4.0", "1.0", "2.0", "3.0"]]
     references, ours, theirs = write(tmp_path, "numbers", numbers)
-    arguments = ["seeds", "--references", references, "--metrics", "numbers", "--samples", "50"]
-    arguments += ["--hypotheses", ours, ours, "--baseline", theirs, ours]
-    assert main([*arguments, "--json", str(tmp_path / "out.json")]) == 0
+    arguments = ["seeds", ours, ours, "--references", references, "--metrics", "numbers", "--samples", "50"]
+    arguments += ["--baseline", theirs, ours]
+    assert main([*arguments, "--output", str(tmp_path / "out.json")]) == 0
     rows = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))["metrics"]
     for name in ("pearson", "spearman", "mean_squared_error"):
         row = rows[name]

@@ -1,6 +1,6 @@
 """Averages the weights of several checkpoints of one training run.
 
-    tree-fairseq average --inputs checkpoints --last-epochs 10 --output checkpoints/average.pt
+    tree-fairseq average checkpoints --last-epochs 10 --output checkpoints/average.pt
 
 The averaged file keeps everything else (configuration, dictionaries' sizes, counters) of the newest checkpoint except
 the optimiser's state, which belongs to one point of the trajectory. Checkpoints are loaded with ``weights_only=True``.
@@ -83,8 +83,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command."""
     parser = argparse.ArgumentParser(prog="tree-fairseq average", description=__doc__.splitlines()[0])
     inputs = "one folder, or checkpoint files newest first"
-    parser.add_argument("--inputs", type=Path, nargs="+", required=True, help=inputs)
-    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("inputs", type=Path, nargs="+", metavar="CHECKPOINT", help=inputs)
+    parser.add_argument("--output", type=Path, required=True, metavar="FILE", help="the new checkpoint")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--last-epochs", type=int, metavar="N", help="the last N files checkpointE.pt of the folder")
     which.add_argument("--last-updates", type=int, metavar="N", help="the last N files checkpoint_E_U.pt of the folder")

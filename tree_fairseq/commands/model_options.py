@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import difflib
 import textwrap
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Optional
@@ -16,7 +15,7 @@ from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_NAME_REGISTRY, ARCH_
 from fairseq.models.transformer import TransformerModel
 
 import tree_fairseq
-from tree_fairseq.errors import InputError
+from tree_fairseq.errors import InputError, did_you_mean
 from tree_fairseq.support.options import command
 
 
@@ -51,8 +50,7 @@ def model_options(architecture: str) -> list[ModelOption]:
     """
     known = architectures()
     if architecture not in known:
-        similar = difflib.get_close_matches(architecture, known, n=3)
-        hint = f"Did you mean {' or '.join(similar)}?" if similar else "tree-fairseq options lists them."
+        hint = did_you_mean(architecture, known) or "tree-fairseq options lists them."
         raise InputError(f"{architecture!r} is not an architecture of this package", hint=hint)
     model = known[architecture]
     defaults = published = _defaults(architecture, model)

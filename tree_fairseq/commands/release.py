@@ -1,9 +1,9 @@
 """Packs a trained model for others: one folder with everything that translating new text needs, and nothing else.
 
-tree-fairseq release data-bin --path checkpoints/checkpoint_best.pt --output released --card card.md
+tree-fairseq release data-bin checkpoints/checkpoint_best.pt --output released
 
-The folder has the model (``model.safetensors``, and with ``--checkpoint`` also ``model.pt`` for fairseq without this
-package's loader), dictionaries, ``tree.json``, subword models and the model card (``README.md``). It loads with
+The folder has the model (``model.safetensors``), dictionaries, ``tree.json``, subword models and a model card
+(``README.md``), which says what the checkpoint tells and what is yet to be written. It loads with
 ``hub.from_pretrained("released")`` and, with the task of its training, with ``fairseq-interactive released --user-dir
 $(tree-fairseq path) --task tree_translation --path released/model.safetensors``.
 """
@@ -45,7 +45,6 @@ def release(
     dtype: torch.dtype | None = None,
     card: Path | None = None,
     parser_dir: Path | None = None,
-    with_checkpoint: bool = False,
 ) -> list[Path]:
     """Writes the folder; the model comes last, so a folder with a model is complete.
 
@@ -54,9 +53,8 @@ def release(
         checkpoint: of fairseq-train, or an average
         output: the new folder, which must not have a model yet
         dtype: to store weights in; None keeps theirs
-        card: text in Markdown that becomes ``README.md``
+        card: text in Markdown that becomes ``README.md``; by default :func:`card_of` writes it
         parser_dir: model of the parser, to be part of the release
-        with_checkpoint: also write ``model.pt``, which ``torch.load(weights_only=True)`` reads
 
     Returns:
         the files of the folder
@@ -90,13 +88,34 @@ def release(
             copy.write(path.read_bytes())
     if parser_dir is not None:
         shutil.copytree(parser_dir, output / PARSER_FOLDER, dirs_exist_ok=True)
-    if with_checkpoint:
-        with atomic_file(output / "model.pt", "wb") as file:
-            weights, aliases = without_copies(state["model"], dtype)
-            weights = {name: weights[aliases.get(name, name)] for name in state["model"]}  # one storage for equal ones
-            torch.save({**state, "model": weights, "last_optimizer_state": None}, file)
+    if card is None:
+        with atomic_file(output / "README.md") as file:
+            file.write(card_of(state, output.resolve().name))
     write_released_model(state, model, dtype)
     return sorted(path for path in output.rglob("*") if path.is_file())
+
+
+def card_of(state: Mapping[str, Any], name: str) -> str:
+    """Returns what a checkpoint says of itself, as a model card in Markdown for a folder of this ``name``."""
+    settings = _to_json(state["cfg"])
+    model, task = (settings[part].get(NAMESPACE, settings[part]) for part in ("model", "task"))
+    history = state.get("optimizer_history") or [{}]
+    return (
+        Path(__file__)
+        .with_name("card.md")
+        .read_text(encoding="utf-8")
+        .format(
+            name=name,
+            arch=model.get("arch") or model["_name"],
+            parameters=sum(tensor.numel() for tensor in without_copies(state["model"], None)[0].values()) / 1e6,
+            task=task["_name"],
+            source=task.get("source_lang") or "text",
+            target=task.get("target_lang") or "classes",
+            updates=history[-1].get("num_updates", "?"),
+            seed=settings.get("common", {}).get("seed", "?"),
+            suffix=RELEASED,
+        )
+    )
 
 
 def write_released_model(state: Mapping[str, Any], path: Path, dtype: torch.dtype | None = None) -> None:
@@ -168,14 +187,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     add = parser.add_argument
     add("data", type=Path, help="the folder that the model was trained on")
-    add("--path", type=Path, required=True, metavar="FILE", help="the checkpoint")
+    add("checkpoint", type=Path, metavar="CHECKPOINT", help="of fairseq-train, or an average")
     add("--output", type=Path, required=True, metavar="DIR", help="the new folder")
     add("--dtype", choices=_DTYPES, default="float32", help="to store weights in (default: %(default)s)")
-    add("--card", type=Path, metavar="FILE", help="the model card, in Markdown: data, licence, scores, limits")
+    add("--card", type=Path, metavar="FILE", help="a model card in Markdown, in place of the one that is written")
     add("--parser-dir", type=Path, metavar="DIR", help="model of the parser, to be part of the release")
-    add("--checkpoint", action="store_true", help="also write model.pt, for fairseq without safetensors")
     args = parser.parse_args(arguments)
     dtype = _DTYPES[args.dtype]
-    files = release(args.data, args.path, args.output, dtype, args.card, args.parser_dir, args.checkpoint)
+    files = release(args.data, args.checkpoint, args.output, dtype, args.card, args.parser_dir)
     size = sum(path.stat().st_size for path in files)
     logger.info("%s: %d files, %.1f MB", args.output, len(files), size / 1e6)

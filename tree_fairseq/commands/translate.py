@@ -23,7 +23,7 @@ from fairseq import utils
 
 import tree_fairseq
 from tree_fairseq.commands.checkpoints import load_models, parse_flags, require_folders
-from tree_fairseq.errors import InputError
+from tree_fairseq.errors import InputError, missing
 from tree_fairseq.new_text.faulty_lines import read_buffers, read_with_care
 from tree_fairseq.new_text.translations import Sentence, Translator, in_one_line, stored_forest, typed_forests
 from tree_fairseq.support.files import atomic_file
@@ -134,7 +134,7 @@ def _check(args: Namespace) -> None:
         unread |= dict.fromkeys(("nbest", "print_alignment"), "it goes with --sorted or --nbest-json")
     refuse_unread(args.given, unread)
     if args.input != "-" and not Path(args.input).is_file():
-        raise InputError("there is no such file", args.input)
+        raise missing(args.input)
     require_folders(args.output, args.nbest_json)
     if args.output is not None and args.output == args.nbest_json:
         raise InputError("--output and --nbest-json name the same file", args.output)

@@ -15,7 +15,7 @@ from tree_fairseq import __version__
 from tree_fairseq.data_bin.index_files import MANIFEST_NAME
 from tree_fairseq.data_bin.records import Record, SideRecord, SymbolSideRecord
 from tree_fairseq.data_bin.token_files import found_impl, token_file_names, token_prefix
-from tree_fairseq.errors import CorruptFileError, DataFolderError, DictionaryMismatchError, MissingTreesError
+from tree_fairseq.errors import CorruptFileError, DataFolderError, DictionaryMismatchError, MissingTreesError, missing
 from tree_fairseq.support.files import file_sha256, read_json, require_plain_file, write_json
 
 FORMAT_VERSION = 1
@@ -124,6 +124,8 @@ class Manifest:
         """
         path = Path(folder) / MANIFEST_NAME
         values = read_json(path)
+        if values is None and not Path(folder).is_dir():
+            raise MissingTreesError(str(missing(folder, "folder")))
         if values is None:
             raise MissingTreesError(
                 f"{folder} has no trees: there is no {MANIFEST_NAME}. Preprocess with --tree-parser, or "
@@ -143,15 +145,14 @@ class Manifest:
     @classmethod
     def to_extend(cls, folder: str | os.PathLike, source_lang: str, target_lang: str | None) -> Manifest:
         """Returns the manifest of a folder, or a new one; raises DataFolderError if the languages are others."""
-        try:
-            manifest = cls.load(folder)
-        except MissingTreesError:
+        if not (Path(folder) / MANIFEST_NAME).exists():
             return cls(source_lang, target_lang)
+        manifest = cls.load(folder)
         if (manifest.source_lang, manifest.target_lang) != (source_lang, target_lang):
-            raise DataFolderError(
-                f"the folder holds trees of {manifest.source_lang}-{manifest.target_lang}, "
-                f"not of {source_lang}-{target_lang}: choose another destination"
-            )
+            own = f"the folder holds trees of {manifest.source_lang}-{manifest.target_lang}"
+            is_reversed = (manifest.target_lang, manifest.source_lang) == (source_lang, target_lang)
+            way_out = f"give -s {target_lang} -t {source_lang}, or choose" if is_reversed else "choose"
+            raise DataFolderError(f"{own}, not of {source_lang}-{target_lang}: {way_out} another destination")
         manifest.package_version = __version__
         return manifest
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import itertools
+import logging
 import os
+import re
 import struct
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -30,11 +32,15 @@ from tree_fairseq.support.processes import ProcessPool
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.text import read_lines, tokens
 
+logger = logging.getLogger(__name__)
+
 _WAY_OUT = "Copy the file again from where the folder was made, or preprocess again"
 # What fairseq raises for a damaged file, if it does not read noise.
 _OF_FAIRSEQ = (AssertionError, AttributeError, EOFError, KeyError, MemoryError, OverflowError, ValueError, struct.error)
 SUPPORTED = ("mmap", "raw")
 _PARTS_PER_WORKER = 4
+_UNKNOWN_SHARE = 0.05  # of the words of a split, above which raw text is a likely cause
+_END, _GLUED_END = re.compile(r"[.!?]\W*$"), re.compile(r"\w[.!?]\W*$")
 
 
 def token_prefix(split: str, source_lang: str, target_lang: str | None, lang: str) -> str:
@@ -211,6 +217,21 @@ def _binarize_part(
 def most_frequent(counts: Counter[str]) -> str:
     """Lists the ten most frequent words, for messages: ``a (5), b (3)``."""
     return ", ".join(f"{word} ({count})" for word, count in counts.most_common(10))
+
+
+def warn_of_raw_text(path: Path, dictionary: Dictionary) -> None:
+    """Logs a warning if many words of a text are unknown, and its lines end in punctuation that is glued to a word."""
+    lines = list(read_lines(path))
+    words = Counter(word for line in lines for word in tokens(line))
+    unknown = [(word, count) for word, count in words.most_common() if word not in dictionary]
+    share = sum(count for _, count in unknown) / max(1, sum(words.values()))
+    ends, glued = (sum(map(bool, map(form.search, lines))) for form in (_END, _GLUED_END))
+    if share > _UNKNOWN_SHARE and 2 * glued > ends:
+        logger.warning(
+            "%s: %.0f %% of the words are unknown to the dictionary, such as %s. The text is raw: a word and the same "
+            "word with punctuation are two. Add --tokenizer moses --apply-tokenizer, and --learn-subwords N",
+            *(path.name, 100 * share, ", ".join(word for word, _ in unknown[:5])),
+        )
 
 
 def load_dictionary(folder: str | os.PathLike, lang: str) -> Dictionary:

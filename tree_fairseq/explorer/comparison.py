@@ -90,5 +90,6 @@ class Comparison:
             length=best.length,
             depth=best.depth,
             parse=tree_record(best.forest) if best.forest else None,
+            reference_tree=next(filter(None, map(System.reference_tree, self.systems, read)), None),
             systems=[system.explain(sentence) for system, sentence in zip(self.systems, read)],
         )

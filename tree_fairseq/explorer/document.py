@@ -42,7 +42,8 @@ class OutputRecord:
 class SentenceRecord:
     """A sentence: its source as a person and as a model reads it, its parse, and the outputs of all systems.
 
-    ``id`` counts from 0; ``length`` is in words, ``depth`` is the height of the parse.
+    ``id`` counts from 0; ``length`` is in words, ``depth`` is the height of the parse; ``reference_tree`` is that of a
+    reference that is a tree, and the view ``output_tree`` that of an output.
     """
 
     id: int
@@ -53,6 +54,7 @@ class SentenceRecord:
     depth: int
     parse: Optional[dict[str, list]]
     systems: list[OutputRecord]
+    reference_tree: Optional[dict[str, Any]] = None
 
     def to_dict(self) -> dict[str, Any]:
         """The record as JSON values."""

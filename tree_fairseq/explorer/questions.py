@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tree_fairseq.drawing.views import tree_record
 from tree_fairseq.errors import InputError
 from tree_fairseq.explorer.comparison import Comparison
 from tree_fairseq.explorer.document import SentenceRecord
@@ -52,26 +53,20 @@ class QuestionsToSql(Comparison):
         record.source = line.strip()
         for output in record.systems:
             if output.error is None:
-                output.views["query"] = self._answer(output.hypothesis)
+                output.views |= self._answer(output.hypothesis)
         return record
 
+    def tree(self, query: str) -> dict[str, Any]:
+        """Returns the tree of a query; raises InputError if it does not parse."""
+        return {**tree_record((self._language.read(query),)), "is_program": True}
+
     def _answer(self, query: str) -> dict[str, Any]:
-        """Returns whether a query parses, what is wrong with it, and its first rows as texts."""
+        """Returns two views: whether a query parses, what is wrong with it, and its first rows; and its tree."""
         try:
-            self._language.read(query)
+            tree = self.tree(query)
         except InputError as error:
-            return {
-                "parses": False,
-                "problem": error.message.removeprefix("not SQL: "),
-                "columns": [],
-                "rows": [],
-                "count": 0,
-            }
+            problem = error.message.removeprefix("not SQL: ")
+            return {"query": {"parses": False, "problem": problem, "columns": [], "rows": [], "count": 0}}
         found = self._database.answer(query)
-        return {
-            "parses": True,
-            "problem": found.error,
-            "columns": list(found.columns),
-            "rows": [list(row) for row in found.shown],
-            "count": found.rows,
-        }
+        rows = {"columns": list(found.columns), "rows": list(map(list, found.shown)), "count": found.rows}
+        return {"query": {"parses": True, "problem": found.error, **rows}, "output_tree": tree}

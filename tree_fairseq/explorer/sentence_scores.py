@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Callable, Optional
+from typing import Any, Callable, Optional
 
 from fairseq import utils
 from fairseq.data import Dictionary
@@ -19,7 +19,10 @@ from tree_fairseq.classification.folder import NumberDictionary
 from tree_fairseq.classification.task import ClassificationTask
 from tree_fairseq.data_bin.manifest import MANIFEST_NAME, Manifest
 from tree_fairseq.data_bin.symbol_dictionary import TreeDictionary
+from tree_fairseq.drawing.views import tree_record
 from tree_fairseq.errors import SymbolTreeError
+from tree_fairseq.source_code.language import Language
+from tree_fairseq.source_code.spelling import SpelledNotation
 from tree_fairseq.tasks.sides import symbol_dictionary
 from tree_fairseq.trees.symbols import exact_matches
 from tree_fairseq.trees.tree import Tree
@@ -76,6 +79,14 @@ def metric_of(task, dictionary: Dictionary) -> SentenceMetric:
         return round(bleu.sentence_score(ours, [theirs]).score, 2)
 
     return SentenceMetric("sentence BLEU", sentence_bleu, is_of_text=True)
+
+
+def written_tree(dictionary: Dictionary, ids: Sequence[int]) -> Optional[dict[str, Any]]:
+    """Returns the tree that ids are, and whether it ``is_program``; None if they are no tree."""
+    tree = _tree(dictionary, ids) if isinstance(dictionary, TreeDictionary) else None
+    if tree is None:
+        return None
+    return {**tree_record((tree,)), "is_program": isinstance(dictionary.notation, (Language, SpelledNotation))}
 
 
 def _tree(dictionary: TreeDictionary, ids: Sequence[int]) -> Optional[Tree]:

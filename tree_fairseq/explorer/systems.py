@@ -22,7 +22,7 @@ import tree_fairseq.treeformer.views  # noqa: F401
 from tree_fairseq.drawing.views import Explained, views_of
 from tree_fairseq.explorer.cross_attention import cross_attention_view, recorded_attention
 from tree_fairseq.explorer.document import OutputRecord, SystemRecord
-from tree_fairseq.explorer.sentence_scores import SentenceMetric, metric_of, target_dictionary
+from tree_fairseq.explorer.sentence_scores import SentenceMetric, metric_of, target_dictionary, written_tree
 from tree_fairseq.explorer.sentences import Sentence, SentenceReader, readable, words_of
 
 _DIGITS = 4  # scores are rounded
@@ -65,6 +65,10 @@ class System:
         """Returns the reference of a sentence as a person reads it; None without one."""
         return None if sentence.target is None else self._written(sentence.target)
 
+    def reference_tree(self, sentence: Sentence) -> Optional[dict[str, Any]]:
+        """Returns the reference of a sentence if it is a tree."""
+        return None if sentence.target is None else written_tree(self.dictionary, sentence.target)
+
     @torch.no_grad()
     def explain(self, sentence: Sentence) -> OutputRecord:
         """Returns the output for a sentence that this system's reader has read, with all views of its methods."""
@@ -98,6 +102,7 @@ class System:
             rows = next((tokens for tokens in found if tokens is not None), None)
             explained.rows = self._read_output(explained) if rows is None else rows
         views = {"cross_attention": cross_attention_view(explained, self.methods)}
+        views["output_tree"] = written_tree(self.dictionary, ids)
         for method in self.methods:
             views |= method.views(explained)
         return views

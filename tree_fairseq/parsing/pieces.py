@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from tree_fairseq.errors import InputError, ParserUnavailableError
 from tree_fairseq.parsing.batches import Failure, covers, decode_text
-from tree_fairseq.parsing.parsers import ParserOptions, flat_tree
+from tree_fairseq.parsing.parsers import ParserOptions, flat_tree, registered_parser
 from tree_fairseq.support.files import atomic_file, file_sha256, require_plain_file
 from tree_fairseq.trees.bracket import escape, write_forest
 from tree_fairseq.trees.name_pieces import NamePieces
@@ -31,6 +31,17 @@ SENTENCEPIECE_MARK = "\u2581"
 _SPLIT_SHARE = 0.01
 _ODD_SHARE = 0.1  # of the lines of a split text, at most, look like text that is not split
 _LINES_READ = 20_000
+# The commonest words of languages. They are a quarter of a text and more, and a few hundredths in other languages.
+_COMMON = {
+    "de": "der die und das in den von zu mit sich auf für ist im dem nicht ein eine als auch es an wir ich",
+    "en": "the of and to in a is that for it was on with as his be at by not are this from you have",
+    "es": "el la los las de y en que un una por con se del para es su al lo como no más",
+    "fr": "le la les de des et en un une du que est pour qui dans par sur pas au il ce je",
+    "it": "il la di e che un una in per è del della i le con non si da al nel sono ma",
+    "nl": "de het een van en in is dat op te zijn met voor niet die aan er om ook als ik je maar door",
+    "pt": "o a os as de e que do da em um uma para com não se no na por mais dos ao",
+}
+_FEWEST_WORDS = 100
 
 
 @dataclass(frozen=True)
@@ -224,10 +235,33 @@ def marks_of_text(lines: Iterable[str], name: str | Path) -> TextMarks:
 
 
 def with_kind_of(options: ParserOptions, lines: Iterable[str], name: str | Path) -> ParserOptions:
-    """Returns options in which ``--tree-subwords auto`` is replaced by how the text of these lines is split."""
-    if options.subwords != "auto" or options.name == "brackets":
+    """Returns options in which ``--tree-subwords auto`` is replaced by how the text of these lines is split.
+
+    Logs a warning if the text is not of the language of the parser.
+    """
+    if options.name == "brackets":
         return options
-    return options.replace(subwords=marks_of_text(itertools.islice(lines, _LINES_READ), name).kind)
+    lines = list(itertools.islice(lines, _LINES_READ))
+    _warn_of_other_language(lines, options, name)
+    if options.subwords != "auto":
+        return options
+    return options.replace(subwords=marks_of_text(lines, name).kind)
+
+
+def _warn_of_other_language(lines: Sequence[str], options: ParserOptions, name: str | Path) -> None:
+    """Logs a warning if the lines have far more common words of another language than of that of their parser."""
+    words = Counter(word.strip("\u2581@") for line in lines for word in line.lower().split())
+    total = sum(words.values())
+    if total < _FEWEST_WORDS or options.lang not in _COMMON or not registered_parser(options.name).expensive:
+        return
+    shares = {lang: sum(words[word] for word in common.split()) / total for lang, common in _COMMON.items()}
+    likely = max(shares, key=shares.__getitem__)
+    if shares[likely] > max(0.1, 2 * shares[options.lang]):
+        logger.warning(
+            "%s looks like %s, and its parser is for %s: %.0f %% of the words are common in the former, %.0f %% in the "
+            "latter. Give --tree-lang %s with a model of that language, or check which file is of which language",
+            *(name, likely, options.lang, 100 * shares[likely], 100 * shares[options.lang], likely),
+        )
 
 
 def subword_kind(tokens: list[str], options: ParserOptions) -> str:

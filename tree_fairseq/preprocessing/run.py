@@ -22,7 +22,7 @@ from fairseq import options
 
 from tree_fairseq.data_bin.manifest import MANIFEST_NAME, Manifest
 from tree_fairseq.data_bin.staging import Staging, Work
-from tree_fairseq.data_bin.token_files import token_prefix
+from tree_fairseq.data_bin.token_files import load_dictionary, token_prefix, warn_of_raw_text
 from tree_fairseq.errors import InputError
 from tree_fairseq.parsing.parsers import ARGUMENTS, add_parser_arguments
 from tree_fairseq.parsing.ray_engine import pool_for
@@ -303,6 +303,10 @@ def write_folder(
     # The staging folder does not stay.
     with renaming_in_log({f"{leaves}{os.sep}": "", str(output): str(plan.destination)}, plan.args):
         stock_main(arguments)
+    texts = plan.languages if not plan.args.dict_only else ()
+    for lang in {*texts} - {side.lang for side in plan.symbol_sides}:
+        for path in sorted(leaves.glob(f"valid*.{lang}")):
+            warn_of_raw_text(path, load_dictionary(output, lang))
     manifest.enter_tokens(output, plan.languages, plan.written_splits)
     for side in plan.tree_sides:
         splits = {name: trees[side.lang][name] for name in plan.written_splits}

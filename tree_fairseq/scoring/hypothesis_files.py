@@ -1,8 +1,8 @@
 """Scores files of hypotheses, with any metrics, by length and depth, and against baselines.
 
-    tree-fairseq score --hypotheses ours.txt --references test.de --baseline stock.txt --sources test.en
-    tree-fairseq score --hypotheses generate-test.txt --references test.lf --metrics exact tree --notation prolog
-    tree-fairseq score --hypotheses parses --references gold --metrics brackets
+    tree-fairseq score ours.txt --references test.de --baseline stock.txt --sources test.en
+    tree-fairseq score generate-test.txt --references test.lf --metrics exact tree --notation prolog
+    tree-fairseq score parses --references gold --metrics brackets
 
 A file of hypotheses is text, one line for each line of the references, or the output of fairseq-generate.
 """
@@ -65,7 +65,7 @@ def files_parser(epilog: str = "") -> ArgumentParser:
     """Returns the parser of the command's arguments."""
     parser = metrics_parser("tree-fairseq score", __doc__, epilog)
     add = parser.add_argument
-    add("--hypotheses", type=Path, required=True, metavar="FILE", help="lines of text, or output of fairseq-generate")
+    add("hypotheses", type=Path, metavar="HYPOTHESES", help="lines of text, or output of fairseq-generate")
     add("--baseline", type=Path, nargs="+", default=[], metavar="FILE", help="other systems, for a paired test")
     add = parser.add_argument_group("parts of the test set").add_argument
     add("--sources", type=Path, metavar="FILE", help="whose words are counted (default: those of references)")
@@ -79,14 +79,14 @@ def files_parser(epilog: str = "") -> ArgumentParser:
 def metrics_parser(prog: str, description: str | None, epilog: str = "") -> ArgumentParser:
     """Returns a parser of references, metrics, tests, and how text and trees are read."""
     form = {"description": description, "epilog": epilog, "formatter_class": RawDescriptionHelpFormatter}
-    parser = ArgumentParser(prog=prog, **form)
+    parser = ArgumentParser(prog=prog, usage=f"{prog} HYPOTHESES --references FILE [options]", **form)
     add = parser.add_argument
     references = "line n is the right answer for line n of the hypotheses; several files for several references"
     add("--references", type=Path, nargs="+", required=True, metavar="FILE", help=references)
     listed = "; ".join(f"{name}: {about}" for name, about in METRICS.items())
     metrics = {"choices": METRICS, "default": ["bleu", "chrf", "ter"], "help": f"{listed} (default: bleu chrf ter)"}
     add("--metrics", nargs="+", **metrics)
-    add("--json", type=Path, metavar="FILE", help="also write all figures there")
+    add("--output", type=Path, metavar="FILE", help="also write all figures there, as JSON")
     add = parser.add_argument_group("paired tests").add_argument
     add(
         "--test",
@@ -178,7 +178,7 @@ class FileSet(TestSet):
         return lines if self.args.detokenize is None else detokenize(lines, self.args.detokenize)
 
     def measures(self, system: Path) -> dict[str, Measure]:
-        lines, invalid = read_output_texts(system, self.count)
+        lines, invalid = read_output_texts(system, self.references)
         trees = ["" if number in invalid else line for number, line in enumerate(lines)]
         names = self.args.metrics
         return {name: self._measure(name, trees if name in ("tree", "brackets", "code") else lines) for name in names}
@@ -230,6 +230,12 @@ class FileSet(TestSet):
         return [len(line.split()) for line in self.references[0]]
 
     def details(self, system: Mapping[str, Measure]) -> dict[str, Any]:
+        if {"exact", "tree"} <= system.keys():
+            same, exact = system["tree"].outcomes["tree_match"], system["exact"].outcomes["exact_match"]
+            if others := sum(tree and not text for tree, text in zip(same, exact)):
+                message = "%d of %d hypotheses are the tree of the reference but not its text, as blanks or brackets "
+                message += "are written in another way: exact_match counts them as wrong. Read tree_match"
+                logger.warning(message, others, self.count)
         if "brackets" not in system:
             return {}
         sentences = system["brackets"].sentences
@@ -269,7 +275,7 @@ def _read_or_none(read: Callable[[str], Any], line: str) -> Any:
 
 
 def score_files(args: Namespace) -> dict[str, Any]:
-    """Scores the files that the arguments name; returns all figures, as ``--json`` writes them."""
+    """Scores the files that the arguments name; returns all figures, as ``--output`` writes them."""
     test_set = FileSet(args)
     ours = test_set.measures(args.hypotheses)
     baselines = {str(path): test_set.measures(path) for path in args.baseline}
@@ -288,13 +294,13 @@ def main(arguments: Sequence[str] | None = None, epilog: str = "") -> int:
 def print_scores(
     args: Namespace, score: Callable[[Namespace], dict[str, Any]], lines: Callable[[Mapping[str, Any]], list[str]]
 ) -> int:
-    """Scores, prints the result, and writes it to ``--json`` if this is given; returns the exit status."""
+    """Scores, prints the result, and writes it to ``--output`` if this is given; returns the exit status."""
     log_to_standard_error()
     try:
         result = score(args)
         sys.stdout.write("\n".join(lines(result)) + "\n")
-        if args.json is not None:
-            write_json(args.json, result)
+        if args.output is not None:
+            write_json(args.output, result)
     except (TreeFairseqError, OSError) as error:
         return failed(error, logger)
     return 0

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import html
 import logging
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from tree_fairseq.errors import ScoringError
+from tree_fairseq.errors import ScoringError, missing
 from tree_fairseq.tree_insertion import INVALID
 from tree_fairseq.trees.text import FaultyLines, read_lines
 
@@ -24,6 +25,7 @@ class Outputs:
 
     best: dict[int, str] = field(default_factory=dict)  # texts of first hypotheses
     detokenized: dict[int, str] = field(default_factory=dict)  # the same, with subwords joined and tokens as text
+    targets: dict[int, str] = field(default_factory=dict)  # references that were generated with
     steps: dict[int, int] = field(default_factory=dict)  # their numbers of decoding steps
     unfinished: dict[int, set[str]] = field(default_factory=dict)  # their marks (partial, invalid)
     sources: set[int] = field(default_factory=set)  # all translated sentences, with or without a hypothesis
@@ -37,7 +39,8 @@ class Outputs:
 def read_outputs(path: str | Path) -> Outputs:
     """Reads the lines of fairseq-generate, which are in batch order.
 
-    They are ``H-<id><TAB>score<TAB>text`` and ``D-`` likewise, ``S-<id><TAB>text``, and ``I-<id><TAB>steps``, or
+    They are ``H-<id><TAB>score<TAB>text`` and ``D-`` likewise, ``S-<id><TAB>text`` and ``T-`` likewise, and
+    ``I-<id><TAB>steps``, or
     ``I-<id><TAB>steps marks``. With ``--nbest`` the first hypothesis of an id is the best. Raises ScoringError if a
     line is malformed.
     """
@@ -48,6 +51,8 @@ def read_outputs(path: str | Path) -> Outputs:
         kind, (identifier, *values) = line[:2], line[2:].split("\t")
         if kind == "S-" and identifier.isdecimal():
             outputs.sources.add(int(identifier))
+        if kind == "T-" and identifier.isdecimal():
+            outputs.targets[int(identifier)] = "\t".join(values)
         if kind not in widths:
             continue
         is_count = kind != "I-" or values and values[0].split(" ")[0].isdecimal()
@@ -73,7 +78,10 @@ def read_complete(path: str | Path, count: int) -> Outputs:
     """
     outputs = read_outputs(path)
     if (stray := max(outputs.best, default=-1)) >= count:
-        raise ScoringError(f"{path} has a hypothesis of sentence {stray}, the references are {count}")
+        problem = (
+            f"{path} has hypotheses up to H-{stray}, of {stray + 1} sentences, but the references have {count} lines"
+        )
+        raise ScoringError(f"{problem}: give the references of the split that was generated, all of its lines")
     empty = [index for index in range(count) if index not in outputs.best]
     untouched = [index for index in empty if index not in outputs.sources]
     if untouched:
@@ -99,23 +107,42 @@ def read_hypotheses(path: str | Path, count: int) -> list[str]:
 _HYPOTHESIS = re.compile(r"H-\d+\t")
 
 
-def read_output_texts(path: Path, count: int) -> tuple[list[str], set[int]]:
-    """Reads the best output of each of ``count`` sentences: lines of text, or the output of fairseq-generate.
+def read_output_texts(path: Path, references: Sequence[Sequence[str]]) -> tuple[list[str], set[int]]:
+    """Reads the best output of each sentence of the references: lines of text, or the output of fairseq-generate.
 
     Of the latter the ``D-`` lines are read, or the ``H-`` lines if it has no ``D-`` lines; a sentence without a
     hypothesis has an empty text. Also returns the numbers of the sentences whose output was marked as invalid. Raises
     ScoringError for another number of sentences, and as :func:`read_complete`.
     """
     if not path.is_file():
-        raise ScoringError(f"{path} is missing: give a file with one hypothesis a line, or fairseq-generate's output")
+        raise missing(path)
+    count = len(references[0])
     lines = list(read_lines(path))
     if not any(map(_HYPOTHESIS.match, lines)):
         if len(lines) != count:
             raise ScoringError(f"{path} has {len(lines)} lines, the references are {count}: line n belongs to line n")
         return lines, set()
     outputs = read_complete(path, count)
+    _warn_of_other_references(path, outputs.targets, references)
     texts = [outputs.detokenized.get(index, outputs.best.get(index, "")) for index in range(count)]
     return texts, set(filter(outputs.is_invalid, range(count)))
+
+
+def _warn_of_other_references(path: Path, targets: Mapping[int, str], references: Sequence[Sequence[str]]) -> None:
+    """Logs a warning if the references are not the ``T-`` lines of the same file, blanks, case and entities aside."""
+
+    def plain(text: str) -> str:
+        return "".join(html.unescape(text.replace("@-@", "-").replace("@@ ", "")).lower().split())
+
+    known = {number: text for number, text in targets.items() if "<unk>" not in text}
+    other = [n for n, text in sorted(known.items()) if plain(text) not in {plain(lines[n]) for lines in references}]
+    if 5 * len(other) > len(known):
+        first = other[0]
+        logger.warning(
+            "%d of %d references are not the T- lines of %s, the first is line %d: %r, not %r. Give the references of "
+            "the split that was generated, in its order",
+            *(len(other), len(known), path, first + 1, references[0][first], known[first]),
+        )
 
 
 def read_text(path: str | Path, count: int) -> list[str]:
@@ -133,8 +160,7 @@ def read_references(files: Sequence[Path], read: Callable[[str, Path, int], Refe
     """
     path = next((path for path in files if path.is_file()), None)
     if path is None:
-        others = "".join(f" (or {other.suffix})" for other in files[1:])
-        raise ScoringError(f"{files[0]}{others} is missing: --references takes the lines that were preprocessed")
+        raise missing(files[0])
     found, faults = [], FaultyLines()
     for number, line in enumerate(read_lines(path), 1):
         with faults:

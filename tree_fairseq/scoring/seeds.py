@@ -1,7 +1,7 @@
 """Compares systems that were trained with several seeds each: means over the seeds, and paired tests of these means.
 
-    tree-fairseq score seeds --references test.de --metrics bleu chrf \\
-        --hypotheses tree-1.txt tree-2.txt tree-3.txt --baseline stock-1.txt stock-2.txt stock-3.txt
+    tree-fairseq score seeds tree-1.txt tree-2.txt tree-3.txt --baseline stock-1.txt stock-2.txt stock-3.txt \\
+        --references test.de --metrics bleu chrf
 
 Both systems have the same number of seeds. A test draws sentences, the same ones for all runs, and compares the means
 over the seeds. It says how sure the difference of these runs is on other sentences. The scores of the single seeds,
@@ -53,7 +53,7 @@ def mean_over_seeds_test(
 
 
 def score_seeds(args: Namespace) -> dict[str, Any]:
-    """Scores the files of several seeds of one system and of one baseline; returns what ``--json`` writes."""
+    """Scores the files of several seeds of one system and of one baseline; returns what ``--output`` writes."""
     test_set = FileSet(args)
     everything = range(test_set.count)
     system, baseline = ([test_set.measures(path) for path in paths] for paths in (args.hypotheses, args.baseline))
@@ -95,7 +95,7 @@ def table(result: Mapping[str, Any]) -> list[str]:
 def seeds_parser() -> ArgumentParser:
     """Returns the parser of the command's arguments; each system has several files."""
     parser = metrics_parser("tree-fairseq score seeds", __doc__)
-    parser.add_argument("--hypotheses", type=Path, nargs="+", required=True, metavar="FILE", help="of each seed")
+    parser.add_argument("hypotheses", type=Path, nargs="+", metavar="HYPOTHESES", help="of each seed")
     parser.add_argument("--baseline", type=Path, nargs="+", required=True, metavar="FILE", help="of each seed")
     parser.add_argument("--groups", type=Path, metavar="FILE", help="the group of each sentence; the test draws groups")
     return parser

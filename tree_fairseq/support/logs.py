@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import atexit
 import contextlib
-import difflib
 import linecache
 import logging
 import os
@@ -24,7 +23,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Callable
 
-from tree_fairseq.errors import TreeFairseqError
+from tree_fairseq.errors import TreeFairseqError, did_you_mean, missing
 
 FORMAT = {"fmt": "%(asctime)s | %(levelname)s | %(name)s | %(message)s", "datefmt": "%Y-%m-%d %H:%M:%S"}
 """The form that fairseq's commands give to their lines."""
@@ -166,8 +165,13 @@ def message_of(error: BaseException) -> str | None:
     text = str(error)
     if sent := _SENT.search(text):
         return sent[1].strip()
+    if found := _NO_SPLIT.fullmatch(text):
+        splits = sorted({path.name.split(".")[0] for path in Path(found[2]).glob("*.*-*.*")})
+        return f"{found[2]} has no split {found[1]!r}, but {', '.join(splits) or 'none'}"
     if isinstance(error, FileNotFoundError) and error.errno is None and _fairseq_raised(error):
         return f"--user-dir {text} does not exist; --user-dir $(tree-fairseq path) is that of this package"
+    if isinstance(error, FileNotFoundError) and error.filename:
+        return str(missing(error.filename, "file or folder"))
     if isinstance(error, (TreeFairseqError, OSError)):
         return text
     if isinstance(error, KeyboardInterrupt):
@@ -181,6 +185,7 @@ def message_of(error: BaseException) -> str | None:
     return None
 
 
+_NO_SPLIT = re.compile(r"Dataset not found: (\S+) \((.*)\)")
 _NO_GPU = re.compile(r"not compiled with CUDA|no NVIDIA driver|No CUDA GPUs|has no attribute 'xla_device'")
 _OVERRIDE = re.compile(r"override (\w+)\.(\w+)=(\S+)")
 
@@ -229,8 +234,8 @@ def name_nearest(stock: Callable[..., Any]) -> Callable[..., Any]:
         found = re.fullmatch(r"argument (\S+): invalid choice: '([^']*)' \(choose from (.*)\)", message, re.DOTALL)
         choices = [choice.strip("' ") for choice in found[3].split(",")] if found else []
         if len(choices) > _MANY_CHOICES and is_command():
-            near = " or ".join(difflib.get_close_matches(found[2], choices, 3)) or f"one of {len(choices)} others"
-            self.exit(2, f"{self.prog}: error: argument {found[1]}: there is no {found[2]!r}. Did you mean {near}?\n")
+            near = did_you_mean(found[2], choices) or f"There are {len(choices)} others."
+            self.exit(2, f"{self.prog}: error: argument {found[1]}: there is no {found[2]!r}. {near}\n")
         stock(self, message)
 
     return error

@@ -13,9 +13,10 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
+from pathlib import Path
 from typing import Any, Callable, Optional
 
-from tree_fairseq.errors import InputError, TreeFairseqError
+from tree_fairseq.errors import InputError, TreeFairseqError, did_you_mean
 from tree_fairseq.support.logs import drop_output, failed, log_to_standard_error, prepare_streams
 
 Flags = Mapping[str, dict[str, Any]]
@@ -92,6 +93,10 @@ def command(run: Callable[[Optional[Sequence[str]]], Optional[int]]) -> Callable
     return main
 
 
+# What commands print for --help: torch and fairseq, which their parsers need, take seconds to import.
+_HELP = Path(__file__).parents[1] / "commands" / "help"
+
+
 def run_command(program: str, commands: Mapping[str, tuple[str, str]], arguments: Sequence[str]) -> int:
     """Runs the command that the first argument names, and returns its exit status; 2 if the name is unknown.
 
@@ -105,8 +110,11 @@ def run_command(program: str, commands: Mapping[str, tuple[str, str]], arguments
     if name in ("-h", "--help"):
         return command(lambda _: print(listing, flush=True))(())
     if name not in commands:
-        sys.stderr.write(f"unknown name {name!r}\n{listing}\n")
+        sys.stderr.write(f"{program} has no {name!r}. {did_you_mean(name, commands) or listing}\n")
         return 2
+    known = _HELP / f"{program} {name}.txt".replace("tree-fairseq ", "", 1).replace(" ", "-")
+    if rest in (["-h"], ["--help"]) and known.exists():
+        return command(lambda _: print(known.read_text(encoding="utf-8"), end="", flush=True))(())
     if any("\0" in argument for argument in rest):
         sys.stderr.write("an argument holds a null character, which no file has in its name\n")
         return 2

@@ -192,5 +192,8 @@ def load_side(cfg, folder: Path, lang: str, dictionary: Dictionary, modalities: 
             return ConstituencySide(cfg, folder, lang, dictionary)
         if modality == SEQUENCE:
             return TaskSide(dictionary=dictionary)
+    if lang == cfg.source_lang == manifest.target_lang:
+        own = manifest.source_lang
+        raise MissingTreesError(f"{folder} is of {own}-{lang}, and {lang} has no trees: give -s {own} -t {lang}")
     # The manifest's error says what is missing.
     return ConstituencySide(cfg, folder, lang, dictionary)

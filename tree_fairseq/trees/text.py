@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from tree_fairseq.errors import FaultyLinesError, InputError, LineBreakError, LineCountError, TextFormatError
+from tree_fairseq.errors import FaultyLinesError, InputError, LineBreakError, LineCountError, TextFormatError, missing
 from tree_fairseq.support.progress import progress_bar
 
 Result = TypeVar("Result")
@@ -195,7 +195,7 @@ def inspect_text(path: str | os.PathLike) -> TextInput:
     try:
         file = open(path, "rb")
     except FileNotFoundError:
-        raise InputError("there is no such file", path) from None
+        raise missing(path) from None
     with file, progress_bar(f"read {path.name}", path.stat().st_size, "B") as bar:
         while block := file.read(_BLOCK):
             bar.update(len(block))

@@ -5,6 +5,16 @@ function readDocument() {
   return JSON.parse(document.getElementById("document").textContent);
 }
 
+/**
+ * A piece of a word as a reader sees it: without the marks of subwords (the@@, ▁the), and with the end in words. A piece
+ * that goes on ends in a hyphen of its own, U+2010.
+ */
+function readablePiece(key, value) {
+  if (typeof value !== "string") return value;
+  if (value === "</s>") return "end";
+  return value.replace(/^(\S+)@@$/, "$1\u2010").replace(/^\u2581(?=\S)/, "");
+}
+
 function bytesOf(base64) {
   const text = atob(base64);
   const bytes = new Uint8Array(text.length);
@@ -25,7 +35,7 @@ async function unpack(entry) {
       const size = value.shape.reduce((product, side) => product * side, 1);
       value.bytes = new Uint8Array(buffer, start + value.offset, size);
     }
-    return value;
+    return readablePiece(key, value);
   });
   const systems = rest.systems.map((system, index) => ({ ...system, ...entry.systems[index] }));
   return { ...entry, ...rest, systems };

@@ -103,7 +103,7 @@ function showTab(tabs, number, turnTo) {
     settings.row = 0;
     document
       .getElementById("main")
-      .replaceChildren(hasQueries(sentence) ? answers(sentence, systems) : texts(sentence, systems), viewTabs({ sentence, systems, chosen, settings, onchange: toAddress }));
+      .replaceChildren(hasAnswers(sentence) ? answers(sentence, systems) : texts(sentence, systems), viewTabs({ sentence, systems, chosen, settings, onchange: toAddress }));
     toAddress();
     if (spoken) announce(`Sentence ${entry.id}: ${entry.source}`);
   }
@@ -159,7 +159,7 @@ function showTab(tabs, number, turnTo) {
           headers: { "Content-Type": "application/json" },
           body: JSON.stringify({ text, tab: number }),
         });
-        const answer = await response.json();
+        const answer = JSON.parse(await response.text(), readablePiece);
         if (answer.error) throw new Error(answer.error);
         const entry = { ...answer, typed: true, place: entries.length };
         entries.push(entry);

@@ -1,8 +1,7 @@
 // The chosen sentence: its texts, and the tabs of its views.
 
-/** The words of a text with a flag: whether the reference lacks the word there (longest common subsequence). */
-function differences(text, reference) {
-  const [words, others] = [text.split(/\s+/).filter(Boolean), reference.split(/\s+/).filter(Boolean)];
+/** Words with a flag: whether the other list lacks the word there (longest common subsequence). */
+function marked(words, others) {
   if (words.length * others.length > 250000) return words.map((word) => [word, false]);
   const length = Array.from({ length: words.length + 1 }, () => new Uint16Array(others.length + 1));
   for (let row = words.length - 1; row >= 0; row -= 1) {
@@ -11,27 +10,33 @@ function differences(text, reference) {
         words[row] === others[column] ? length[row + 1][column + 1] + 1 : Math.max(length[row + 1][column], length[row][column + 1]);
     }
   }
-  const marked = [];
+  const flagged = [];
   let [row, column] = [0, 0];
   while (row < words.length) {
     if (column < others.length && words[row] === others[column]) {
-      marked.push([words[row], false]);
+      flagged.push([words[row], false]);
       row += 1;
       column += 1;
     } else if (column < others.length && length[row][column + 1] >= length[row + 1][column]) {
       column += 1;
     } else {
-      marked.push([words[row], true]);
+      flagged.push([words[row], true]);
       row += 1;
     }
   }
-  return marked;
+  return flagged;
 }
 
 function withDifferences(text, reference) {
   if (reference === null || reference === undefined) return quoted(text);
-  const words = differences(text, reference);
-  return html("bdi", { dir: "auto" }, words.flatMap(([word, differs], index) => [index ? " " : "", differs ? html("mark", {}, word) : word]));
+  const [words, others] = [text, reference].map((line) => line.split(/\s+/).filter(Boolean));
+  return html("bdi", { dir: "auto" }, marked(words, others).flatMap(([word, differs], index) => [index ? " " : "", differs ? html("mark", {}, word) : word]));
+}
+
+/** The numbers of an output with their names. */
+function namedNumbers(output, metric) {
+  const numbers = [[metric ?? "metric", output.metric, 1], ["model score", output.score, 2]];
+  return numbers.filter(([, value]) => value !== null && value !== undefined).map(([name, value, digits]) => `${name} ${shown(value, digits)}`);
 }
 
 /** The texts of a sentence: source, reference, and each system's output. */
@@ -39,10 +44,7 @@ function texts(sentence, systems) {
   const rows = [];
   if (sentence.reference) rows.push(["Reference", quoted(sentence.reference), null]);
   sentence.systems.forEach((output, index) => {
-    const { metric } = systems[index];
-    const facts = [];
-    if (output.metric !== null && output.metric !== undefined) facts.push(`${metric ?? "metric"} ${shown(output.metric, 1)}`);
-    if (output.score !== null && output.score !== undefined) facts.push(`score ${shown(output.score, 2)}`);
+    const facts = namedNumbers(output, systems[index].metric);
     const won = winner(sentence) === ["first", "second"][index];
     if (output.error) {
       rows.push([systems[index].name, html("span", { class: "problem" }, output.error), null, false]);
@@ -50,7 +52,7 @@ function texts(sentence, systems) {
     }
     rows.push([systems[index].name, withDifferences(output.hypothesis, sentence.reference), facts.join(" · "), won]);
   });
-  const marked = rows.some(([name, text]) => text.querySelector("mark"));
+  const differs = rows.some(([name, text]) => text.querySelector("mark"));
   return html(
     "section",
     { class: "texts", "aria-label": "Texts" },
@@ -62,7 +64,7 @@ function texts(sentence, systems) {
         html("div", { class: won ? "won" : "" }, html("dt", {}, name), html("dd", {}, text, facts ? html("span", { class: "facts" }, facts, won ? " · wins" : "") : null)),
       ),
     ),
-    marked ? html("p", { class: "quiet small" }, html("mark", {}, "Underlined"), " words differ from the reference.") : null,
+    differs ? html("p", { class: "quiet small" }, html("mark", {}, "Underlined"), " words differ from the reference.") : null,
   );
 }
 

@@ -127,11 +127,11 @@ function sentenceList({ systems, entries, onchoose }) {
     if (entry.typed) parts.push("typed");
     const value = valueOf(entry, 0);
     if (gap === null) {
-      if (value !== null) parts.push(shown(value, 1));
+      if (value !== null) parts.push(`${entry.systems[0].metric === null ? "model score" : systems[0].metric ?? "metric"} ${shown(value, 1)}`);
       return parts.join(" · ");
     }
     const won = winner(entry);
-    const badge = html("span", { class: `gap ${won}` }, gap > 0 ? `+${shown(gap, 1)}` : shown(gap, 1));
+    const badge = html("span", { class: `gap ${won}` }, `${systems[0].metric ?? "metric"} ${gap > 0 ? "+" : ""}${shown(gap, 1)}`);
     return [`${parts.join(" · ")} · `, badge];
   }
 

@@ -25,12 +25,12 @@ function shortened(text, longest = LONGEST_LABEL) {
  *
  * Options: ``tree``; ``title``; ``aligned``: leaves stand on one line, as the words of a parse; ``second(node)``: a line
  * below the label; ``note(node)``: what a pointer or a screen reader gets beside the label; ``kind(node)``: classes of
- * the node, such as "open"; ``onselect(node)``: makes nodes focusable.
+ * the node, such as "open"; ``labelled``: the key of its labels stands below; ``onselect(node)``: makes nodes focusable.
  *
  * Returns ``element`` and ``paint({weight, selected})``, where ``weight(node)`` is a shade from 0 to 1, or null.
  */
 function treePicture(options) {
-  const { tree, title, aligned = false, second = () => null, note = () => null, kind = () => "", onselect } = options;
+  const { tree, title, aligned = false, second = () => null, note = () => null, kind = () => "", labelled = false, onselect } = options;
   const nodes = relations(tree);
   const labels = tree.labels.map((label) => shortened(label));
   const seconds = labels.map((label, node) => second(node));
@@ -74,7 +74,8 @@ function treePicture(options) {
   paint({ selected: null });
   const scroll = html("div", { class: "scroll picture", tabindex: onselect ? null : "0", role: "group" }, picture);
   scroll.setAttribute("aria-label", visible(title));
-  return { element: html("div", { class: "tree-with-text" }, scroll, text), paint };
+  const under = html("div", { class: "under-tree" }, text, saveButtons(picture, title), labelled ? labelKey([tree]) : null);
+  return { element: html("div", { class: "tree-with-text" }, withScrollHint(scroll), under), paint };
 
   function edge(node, index) {
     const [fromX, fromY] = [x[node.parent], y[node.parent] + height];

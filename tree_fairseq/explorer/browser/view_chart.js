@@ -76,7 +76,7 @@ function drawChart({ data, settings, redraw }) {
     html("summary", {}, "The chosen splits as brackets"),
     html("pre", { tabindex: "0", dir: "auto" }, brackets(data.tree)),
   );
-  return [...parts, html("div", { class: "split" }, html("div", {}, scroll, text), detail)];
+  return [...parts, html("div", { class: "split" }, html("div", {}, withScrollHint(scroll), html("div", { class: "under-tree" }, text, saveButtons(picture, "Chart of phrases"))), detail)];
 
   function shadesOf() {
     if (settings.shade === "certainty") return splits.map((weights) => (weights.length ? Math.max(...weights) : null));

@@ -3,7 +3,8 @@
 /** "the old man", or "the old … barn" where it is long. */
 function spanText(tokens, start, end) {
   const words = tokens.slice(start, end);
-  return words.length > 8 ? `${words.slice(0, 4).join(" ")} … ${words.slice(-3).join(" ")}` : words.join(" ");
+  const whole = (pieces) => pieces.join(" ").replace(/\u2010 /g, "");
+  return words.length > 8 ? `${whole(words.slice(0, 4))} … ${whole(words.slice(-3))}` : whole(words);
 }
 
 function coverNote(tree, nodes) {
@@ -22,7 +23,7 @@ function drawParse({ data, sentence }) {
     picture.paint({ selected: node, weight: (other) => (other >= node && other < end ? 0.16 : null) });
     chosen.replaceChildren(html("strong", {}, data.labels[node]), " covers ", quoted(spanText(leaves, firstLeaf, lastLeaf)));
   };
-  picture = treePicture({ tree: data, title: `Parse of: ${sentence.source}`, aligned: true, note: coverNote(data, nodes), onselect });
+  picture = treePicture({ tree: data, title: `Parse of: ${sentence.source}`, aligned: true, labelled: true, note: coverNote(data, nodes), onselect });
   return [picture.element, chosen];
 }
 
@@ -42,6 +43,7 @@ function drawAccumulation({ data, sentence, settings, redraw }) {
     tree,
     title: `Weights of the accumulation, for: ${sentence.source}`,
     aligned: true,
+    labelled: true,
     note: coverNote(tree, nodes),
     onselect: select,
   });
