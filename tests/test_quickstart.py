@@ -40,6 +40,12 @@ def check(out: Path, printed: str, train_pairs: int) -> None:
     assert picture.tag.endswith("svg") and "NP" in [text.strip() for text in picture.itertext()]
 
 
+def test_it_removes_nothing_that_it_has_not_made(tmp_path):
+    (tmp_path / "data-bin").mkdir()
+    assert "data-bin is of no earlier run" in quickstart("--out", str(tmp_path), succeeds=False)
+    assert (tmp_path / "data-bin").exists()
+
+
 def test_it_runs_on_its_own_corpus(tmp_path):
     out = tmp_path / "toy"
     printed = quickstart("--toy", "--out", str(tmp_path))

@@ -272,8 +272,9 @@ def archipelago(seed: int = 1) -> dict[str, list[tuple]]:
 
 
 def write_database(path: Path, rows: dict[str, list[tuple]]) -> None:
-    """Writes the rows to a new SQLite file."""
-    path.unlink(missing_ok=True)
+    """Writes the rows to a new SQLite file; a file of that name is not replaced."""
+    if path.exists():
+        raise SystemExit(f"{path} exists: remove it, or give another --database")
     database = sqlite3.connect(path)
     database.execute("PRAGMA page_size = 1024")
     for table, columns in TABLES.items():

@@ -43,6 +43,6 @@ evaluate with_positions trees structural_translation "${GRAMMAR[@]}"
 evaluate without_positions trees structural_translation "${GRAMMAR[@]}"
 evaluate as_text words translation --remove-bpe
 
-rm demo/*/grammar.sql.txt # of --grammar data
+rm demo/with{,out}_positions/grammar.sql.txt # of --grammar data
 cp archipelago.sqlite demo/
 python "$ROOT/examples/explorer_demo/records.py" --demo demo --text text --scores outputs --output records.json.gz

@@ -36,9 +36,11 @@ run() {
     "$@" >> "$log" 2>&1 || { tail -n 20 "$log" >&2; die "$1 failed; $log has all that it printed"; }
 }
 
-# What an earlier run left is made again; its parses are kept.
-rm -rf "$OUT"/{words,data-bin,tree_transformer,transformer,logs}
-mkdir -p "$OUT/logs"
+# What an earlier run left is made again; its parses are kept, and whatever no run has made.
+MADE=("$OUT"/{words,data-bin,tree_transformer,transformer,logs})
+for made in "${MADE[@]}"; do [[ ! -e $made || -e $OUT/.quickstart ]] || die "$made is of no earlier run; give another --out"; done
+rm -rf "${MADE[@]}"
+mkdir -p "$OUT/logs" && touch "$OUT/.quickstart"
 
 # 1. Moses tokens
 if [[ $DATA ]]; then

@@ -125,7 +125,8 @@ def main(arguments: list[str] | None = None) -> int:
     description, trained = result["description"], result["checkpoint"]
     table, signatures = scores_table(result)
     folder = out / args.name
-    shutil.rmtree(folder, ignore_errors=True)
+    if (folder / "model.safetensors").exists():  # of an earlier run
+        shutil.rmtree(folder)
     release = ["tree-fairseq", "release", data_bin, checkpoint, "--output", str(folder)]
     subprocess.run([*release, "--dtype", "float16"], check=True, cwd=ROOT)
     weights = folder / "model.safetensors"

@@ -46,6 +46,8 @@ def test_a_dry_run_prints_commands_of_fairseq_and_touches_nothing(script, places
     data = () if declared(script).get("DATA") == "" else ("--data", places["DATA"])
     before = sorted(tmp_path.rglob("*"))
     commands = dry_run(script, *data, "--out", places["OUT"], "--", "--lr", "0.125")
+    nowhere = subprocess.run([EXAMPLES / script, *data, "--out", ""], capture_output=True, text=True, cwd=tmp_path)
+    assert nowhere.returncode == 1 and "--out is needed" in nowhere.stderr
     assert sorted(tmp_path.rglob("*")) == before
     assert {"fairseq-preprocess", "fairseq-train", "fairseq-generate"} <= {command[0] for command in commands}
     arguments = [parsed(command) for command in commands if command[0].startswith("fairseq-")]
