@@ -26,6 +26,7 @@ FORMAT = 1
 LIMIT = 2_000_000
 """The size of a page, in bytes, above which views of long sentences are left out."""
 
+_OF_OUTPUT = ("output_tree", "query")  # views that are always shown
 # What the list of sentences shows; the rest of a sentence is packed.
 _IN_LIST = ("id", "source", "reference", "length", "depth")
 
@@ -40,8 +41,8 @@ def write_page(document: dict, path: str | os.PathLike, limit: int = LIMIT) -> N
 def page_html(document: dict, limit: int = LIMIT) -> str:
     """Returns the page of a document.
 
-    If the page is larger than ``limit`` bytes, views are left out from the longest sentences on, the largest view of a
-    sentence first. The page names them where they would be.
+    If the page is larger than ``limit`` bytes, the longest sentences lose their views. The page names them where they
+    would be.
 
     Args:
         document: the systems, and the sentences with the views of each system, see ``explorer/document.py``; other
@@ -62,32 +63,22 @@ def page_html(document: dict, limit: int = LIMIT) -> str:
 
 
 def _fit(sentences: list[dict], room: int) -> list[str]:
-    """Packs sentences as JSON, without the views that have no room."""
+    """Packs sentences as JSON, the longest ones without their views if there is no room."""
     entries = [_entry(sentence) for sentence in sentences]
     size = sum(len(entry) + 1 for entry in entries)
-    longest = sorted(range(len(sentences)), key=lambda index: -len(sentences[index].get("tokens") or ()))
-    for index in longest:
-        reduced: dict | None = sentences[index]
-        while size > room and (reduced := _without_largest_view(reduced)) is not None:
-            size -= len(entries[index])
-            entries[index] = _entry(reduced)
-            size += len(entries[index])
+    for index in sorted(range(len(sentences)), key=lambda index: -len(sentences[index].get("tokens") or ())):
+        if size <= room:
+            break
+        size -= len(entries[index])
+        entries[index] = _entry({**sentences[index], "systems": list(map(_without_views, sentences[index]["systems"]))})
+        size += len(entries[index])
     return entries
 
 
-def _without_largest_view(sentence: dict) -> dict | None:
-    """Copies a sentence without its largest view; returns None if it has no view."""
-    systems = [dict(system) for system in sentence["systems"]]
-    views = [
-        (len(_json(view)), number, name) for number, each in enumerate(systems) for name, view in each["views"].items()
-    ]
-    if not views:
-        return None
-    _, number, name = max(views)
-    system = systems[number]
-    system["views"] = {key: view for key, view in system["views"].items() if key != name}
-    system["omitted"] = [*system.get("omitted", ()), name]
-    return {**sentence, "systems": systems}
+def _without_views(system: dict) -> dict:
+    """A system's part of a sentence with its output alone; the others of its views are ``omitted``."""
+    views = {name: view for name, view in system["views"].items() if name in _OF_OUTPUT}
+    return {**system, "views": views, "omitted": [name for name in system["views"] if name not in views]}
 
 
 def _entry(sentence: dict) -> str:

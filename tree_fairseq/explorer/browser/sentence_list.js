@@ -127,7 +127,7 @@ function sentenceList({ systems, entries, onchoose }) {
     if (entry.typed) parts.push("typed");
     const value = valueOf(entry, 0);
     if (gap === null) {
-      if (value !== null) parts.push(`${entry.systems[0].metric === null ? "model score" : systems[0].metric ?? "metric"} ${shown(value, 1)}`);
+      if (value !== null) parts.push(...namedNumbers(entry.systems[0], systems[0].metric).slice(0, 1));
       return parts.join(" · ");
     }
     const won = winner(entry);
