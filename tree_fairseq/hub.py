@@ -215,10 +215,10 @@ def from_pretrained(
         checkpoint_file = next((name for name in _CHECKPOINTS if (folder / name).exists()), _CHECKPOINTS[0])
     for name in checkpoint_file.split(os.pathsep):
         if not (folder / name).is_file():
-            raise missing(folder / name, "checkpoint")
+            raise DataFolderError(str(missing(folder / name, "checkpoint")))
     # Treeformer and stock models read folders without trees. A task that needs tree.json checks that itself.
     if not data.is_dir():
-        raise missing(data, "folder")
+        raise DataFolderError(str(missing(data, "folder")))
     if not any(data.glob("dict.*.txt")):
         raise DataFolderError(
             f"{data} has no dictionaries; give the folder that fairseq-preprocess wrote: "

@@ -55,7 +55,7 @@ def test_trees_are_not_tidied_up(folder):
     ("name", "lines", "message"),
     [
         ("train.nl", b"show\n\n", "train.nl:2: a line without a word"), ("train.nl", b"\xff\n", "not valid UTF-8"),
-        ("train.nl", None, "No such file"), ("train.wp", b"show\n", "would be overwritten"),
+        ("train.nl", None, "there is no such file"), ("train.wp", b"show\n", "would be overwritten"),
     ],
 )  # fmt: skip
 def test_text_that_is_refused(folder, tmp_path, caplog, name, lines, message):

@@ -57,7 +57,7 @@ def test_an_archive_is_no_model_folder(trained, tmp_path):
     archive = tmp_path / "model.tar.gz"
     with tarfile.open(archive, "w:gz") as tar:
         tar.add(trained.best, "../../escaped.pt")
-    with pytest.raises(DataFolderError, match="no checkpoint"):
+    with pytest.raises(DataFolderError, match="no such checkpoint"):
         hub.from_pretrained(archive, data_name_or_path=trained.data)
 
 

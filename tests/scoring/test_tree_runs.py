@@ -147,7 +147,7 @@ def test_accuracies_are_compared_with_another_run_and_validity_is_not(workspace)
 @pytest.mark.parametrize(
     ("break_it", "message"),
     [
-        (lambda w: write_outputs(w / "runs/tree", [*RIGHT_UNORDERED, "x"]), "a hypothesis of sentence 4"),
+        (lambda w: write_outputs(w / "runs/tree", [*RIGHT_UNORDERED, "x"]), "hypotheses up to H-4, of 5 sentences"),
         (lambda w: write_outputs(w / "runs/tree", RIGHT_UNORDERED[:3]), "sentence 3 was not translated"),
         (
             lambda w: write_outputs(w / "runs/tree", [None, *RIGHT_UNORDERED[1:]], closing=False),
