@@ -56,7 +56,7 @@ step "$RUN/checkpoints/average.pt" tree-fairseq average "$RUN/checkpoints" --las
 
 step "$OUTPUT/generate-test.txt" fairseq-generate "$BIN" --user-dir "$ROOT/tree_fairseq" --task "$TASK" -s en -t py \
     --path "$RUN/checkpoints/average.pt" --gen-subset test --beam "$BEAM" --max-len-a 0 --max-len-b 250 \
-    --batch-size 64 --required-batch-size-multiple 1 --results-path "$OUTPUT" "${SEARCH[@]}"
+    --max-target-positions 2048 --batch-size 64 --required-batch-size-multiple 1 --results-path "$OUTPUT" "${SEARCH[@]}"
 step "$OUTPUT/score.json" tree-fairseq score code --run "$OUTPUT" --references "$TEXT" --target-lang py --notation python \
     --training "$TEXT/train.py" --checkpoint "$RUN/checkpoints/average.pt" --describe recipe=django arch="$ARCH" \
     target="$TARGET" copy_source="$COPY_SOURCE" seed="$SEED" --result "$OUT/result.json"
