@@ -8,7 +8,7 @@ import random
 import pytest
 
 from tests.scoring.runs import common
-from tree_fairseq.scoring.code_bleu import MODULES_AND_KEYWORDS, Bleu, CodeBleu
+from tree_fairseq.scoring.code_bleu import MODULES_AND_KEYWORDS, Bleu, CodeBleu, TokenBleu
 from tree_fairseq.scoring.data_flow import data_flow, named_edges
 from tree_fairseq.scoring.measures import JoinedMeasure
 from tree_fairseq.scoring.significance import Resampling
@@ -50,6 +50,16 @@ def test_bleu_is_that_of_its_definition():
     assert Bleu(["a b"], [""]).metrics([0])["bleu"] == 0
     # As CodeXGLUE's evaluator says of these lines.
     assert Bleu([SIGN] * 2, [FLOAT, RENAMED]).metrics([0, 1])["bleu"] == pytest.approx(75.96, abs=0.005)
+
+
+def test_token_bleu_is_of_words_and_signs():
+    assert (
+        TokenBleu.tokens("super().x_y('Booty Bay', bigCard)§a")
+        == "super ( ) . x_y ( ` Booty Bay ` , big Card ) a".split()
+    )
+    measure = TokenBleu(['f ( a , "b" )'], ["f(a, 'b')"])
+    assert measure.metrics([0]) == {"token_bleu": pytest.approx(100)}
+    assert Bleu(['f ( a , "b" )'], ["f(a, 'b')"]).metrics([0])["bleu"] < 40
 
 
 def test_ngram_match_is_that_of_nltk():

@@ -1,6 +1,6 @@
 """BLEU of programs as CodeXGLUE computes it, and CodeBLEU (Ren et al. 2020), of which its authors' program is followed.
 
-Tokens are what blanks separate. CodeBLEU is the mean of four parts:
+Tokens are what blanks separate, but for ``token_bleu``. CodeBLEU is the mean of four parts:
 
 * ``ngram_match``: BLEU with NLTK's first smoothing;
 * ``weighted_ngram_match``: recall of n-grams in which a keyword counts as much as five other tokens, without a penalty
@@ -14,6 +14,7 @@ Programs are parsed by tree-sitter as they are, comments aside. References witho
 from __future__ import annotations
 
 import keyword
+import re
 from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
@@ -83,10 +84,17 @@ def _brevity(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
 class Bleu(AdditiveMeasure):
     """``bleu`` of CodeXGLUE's evaluators: n-grams up to four, one more match of every order (Lin & Och 2004)."""
 
-    signatures = {"bleu": "CodeXGLUE's: tokens between blanks, smoothed by Lin & Och (2004)"}
+    name = "bleu"
+    signatures = {name: "CodeXGLUE's: tokens between blanks, smoothed by Lin & Och (2004)"}
 
     def __init__(self, references: Sequence[str], outputs: Sequence[str]):
-        self._pairs = [(text.split(), other.split()) for text, other in zip_equal(references, outputs)]
+        pairs = zip_equal(references, outputs)
+        self._pairs = [(self.tokens(text), self.tokens(other)) for text, other in pairs]
+
+    @staticmethod
+    def tokens(text: str) -> list[str]:
+        """What blanks separate."""
+        return text.split()
 
     @cached_property
     def counts(self) -> np.ndarray:
@@ -100,7 +108,20 @@ class Bleu(AdditiveMeasure):
 
     def statistic(self, sums: np.ndarray) -> dict[str, np.ndarray]:
         mean = _geometric_mean(sums[..., :4] + 1, sums[..., 4:8] + 1)
-        return {"bleu": 100 * mean * _brevity(sums[..., 8], sums[..., 9])}
+        return {self.name: 100 * mean * _brevity(sums[..., 8], sums[..., 9])}
+
+
+class TokenBleu(Bleu):
+    """``token_bleu``: the same of words and signs, so that blanks and the kind of quotation marks do not matter."""
+
+    name = "token_bleu"
+    signatures = {name: "words and signs as of Yin & Neubig (2017), over the whole test set, smoothed as bleu"}
+
+    @staticmethod
+    def tokens(text: str) -> list[str]:
+        """The parts of names in camel case, and single signs; all quotation marks are one."""
+        apart = re.sub(r"([^A-Za-z0-9_])", r" \1 ", re.sub("[\"']", "`", text.replace(LINE_BREAK, " ")))
+        return re.sub(r"([a-z])([A-Z])", r"\1 \2", apart).split()
 
 
 class CodeBleu(AdditiveMeasure):

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from tree_fairseq.errors import ScoringError
-from tree_fairseq.scoring.code_bleu import MODULES_AND_KEYWORDS, Bleu, CodeBleu, total
+from tree_fairseq.scoring.code_bleu import MODULES_AND_KEYWORDS, Bleu, CodeBleu, TokenBleu, total
 from tree_fairseq.scoring.measures import AdditiveMeasure
 from tree_fairseq.source_code.language import Language
 from tree_fairseq.support.python_versions import zip_equal
@@ -90,7 +90,10 @@ class Programs:
 
     def measures(self, outputs: Sequence[str], trees: Sequence[Tree | None]) -> dict[str, AdditiveMeasure]:
         """BLEU and F1 of trees, and CodeBLEU if the language has one."""
-        found: dict[str, AdditiveMeasure] = {"bleu": Bleu(self.texts, outputs)}
+        found: dict[str, AdditiveMeasure] = {
+            "bleu": Bleu(self.texts, outputs),
+            "token_bleu": TokenBleu(self.texts, outputs),
+        }
         if self.language.name in MODULES_AND_KEYWORDS:
             found["codebleu"] = CodeBleu(self.texts, outputs, self.language.name)
         else:
