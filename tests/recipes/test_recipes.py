@@ -57,6 +57,20 @@ def test_a_dry_run_prints_commands_of_fairseq_and_touches_nothing(script, places
     assert " ".join(commands[-1]).startswith(("tree-fairseq score ", f"python -m examples.{Path(script).parent}."))
 
 
+@pytest.mark.parametrize(
+    ("script", "options", "trained"),
+    [
+        ("overnight/run.sh", "--encoder-path DIR", {"encoder_path": "DIR", "max_update": 3200, "warmup_updates": 320}),
+        ("text2sql/run.sh", "--arch tree_insertion_transformer_tiny", {"criterion": "slot_kl_divergence"}),
+    ],
+)
+def test_options_that_change_the_method_give_commands_of_fairseq(script, options, trained, places):
+    commands = dry_run(script, "--data", places["DATA"], "--out", places["OUT"], *options.split())
+    arguments = [parsed(command) for command in commands if command[0].startswith("fairseq-")]
+    train = next(each for each in arguments if "arch" in each and "save_dir" in each)
+    assert {name: train[name] for name in trained} == trained and train["task"] == "tree_insertion"
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_readme_is_short_and_has_the_usual_sections(name):
     headings = [line[3:] for line in readme(name).splitlines() if line.startswith("## ")]
@@ -101,5 +115,9 @@ def test_what_is_finished_is_skipped_and_training_goes_on_where_it_ended(shared,
     assert again.stderr.count("done before") == 6 and not again.stdout
     one = recipe("geo", "--toy", "--out", tmp_path, "--beam", "1")  # another search with the same model
     assert one.stderr.count("done before") == 4 and len(list(tmp_path.rglob("score.json"))) == 2
+    stock = ("--arch", "transformer_semantic_parsing", "--search", "structural_translation")
+    recipe("geo", "--toy", "--out", tmp_path, *stock)
+    [score] = tmp_path.rglob("*-search-structural_translation/score.json")
+    assert json.loads(score.read_text(encoding="utf-8"))["metrics"]["validity"] == 1
     longer = recipe("geo", "--toy", "--out", tmp_path, "--", "--max-epoch", "3", "--max-update", "99")
     assert "(epoch 3 @ " in longer.stdout + longer.stderr  # fairseq's line when it goes on
