@@ -4,7 +4,8 @@ It answers ``GET /`` with the page and ``POST /explain`` with the record of one 
 names. It listens on 127.0.0.1, and refuses requests that name another host or come from the page of another site:
 neither another machine nor another page in the browser can use it.
 
-Work is limited before it begins: requests have a greatest size, and the sentences that wait a greatest number.
+Work is limited before it begins: a request and the sentences that wait have a greatest number, and a sentence whose
+reader has left is not explained.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from __future__ import annotations
 import itertools
 import json
 import logging
+import select
+import socket
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -30,6 +33,8 @@ LONGEST_REQUEST = 20_000
 """The most bytes that a request may have."""
 MOST_WAITING = 8
 """The most sentences that are explained or wait for it."""
+
+_READ_ONCE = ("Host", "Origin", "Content-Length", "Content-Type")  # with two of them, programs differ on which counts
 
 
 class ExplorerServer(ThreadingHTTPServer):
@@ -60,14 +65,22 @@ class ExplorerServer(ThreadingHTTPServer):
         """The address of the page."""
         return f"http://{ADDRESS}:{self.server_port}/"
 
-    def explain(self, text: str, tab: int = 0) -> dict[str, Any]:
-        """Explains a sentence; raises InputError if no system has an output for it."""
+    def explain(self, text: str, tab: int = 0, has_left: Callable[[], bool] = lambda: False) -> dict[str, Any]:
+        """Explains a sentence, unless its reader ``has_left`` when its turn comes.
+
+        Raises InputError if no system has an output for it, and ConnectionError if nobody waits for it.
+        """
+
+        def explained() -> SentenceRecord:
+            if has_left():
+                raise ConnectionAbortedError("nobody waits for this sentence")
+            return self.tabs[tab]().explain_line(text, next(self._numbers))
+
         if not self._places.acquire(blocking=False):
             problem = f"{MOST_WAITING} sentences are waiting already; ask again when they are explained"
             raise _Refused(HTTPStatus.SERVICE_UNAVAILABLE, problem)
         try:
-            explain = lambda: self.tabs[tab]().explain_line(text, next(self._numbers))  # loads the models of a tab
-            record: SentenceRecord = self._explainer.submit(explain).result()
+            record = self._explainer.submit(explained).result()
         finally:
             self._places.release()
         if all(output.error for output in record.systems):
@@ -135,7 +148,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.headers.get_content_type() != "application/json":
             problem = "the content type of a request is application/json"
             raise _Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, problem)
-        record = self.server.explain(*self._request())
+        record = self.server.explain(*self._request(), self._has_left)
         return "application/json", json.dumps(record, ensure_ascii=False, allow_nan=False).encode()
 
     def _request(self) -> tuple[str, int]:
@@ -158,8 +171,18 @@ class _Handler(BaseHTTPRequestHandler):
             raise _Refused(HTTPStatus.BAD_REQUEST, f"this page has only {len(self.server.tabs)} tabs")
         return text, tab
 
+    def _has_left(self) -> bool:
+        """Returns whether the connection is closed at the other end."""
+        try:
+            readable = select.select([self.connection], [], [], 0)[0]
+            return bool(readable) and not self.connection.recv(1, socket.MSG_PEEK)
+        except (OSError, ValueError):
+            return True
+
     def _check_host(self) -> None:
-        """Refuses requests for other hosts, and from pages of other sites."""
+        """Refuses requests for other hosts, from pages of other sites, and those that name a host or a site twice."""
+        if doubled := [name for name in _READ_ONCE if len(self.headers.get_all(name, ())) > 1]:
+            raise _Refused(HTTPStatus.BAD_REQUEST, f"a request has one {doubled[0]}")
         hosts = {f"{name}:{self.server.server_port}" for name in (ADDRESS, "localhost")}
         if self.headers.get("Host") not in hosts:
             raise _Refused(HTTPStatus.FORBIDDEN, f"this server is at {self.server.url}")
