@@ -16,6 +16,7 @@ import logging
 import os
 import re
 import shutil
+import sys
 from collections.abc import Mapping, MutableMapping, Sequence
 from enum import Enum
 from pathlib import Path
@@ -192,7 +193,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add("--dtype", choices=_DTYPES, default="float32", help="to store weights in (default: %(default)s)")
     add("--card", type=Path, metavar="FILE", help="a model card in Markdown, in place of the one that is written")
     add("--parser-dir", type=Path, metavar="DIR", help="model of the parser, to be part of the release")
-    args = parser.parse_args(arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if "--path" in words[:-1]:  # as the checkpoint was given once
+        place = words.index("--path")
+        words += words[place + 1 : place + 2]
+        del words[place : place + 2]
+    args = parser.parse_args(words)
     dtype = _DTYPES[args.dtype]
     files = release(args.data, args.checkpoint, args.output, dtype, args.card, args.parser_dir)
     size = sum(path.stat().st_size for path in files)
