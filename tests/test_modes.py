@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import re
 import shlex
+import shutil
 import subprocess
 import sys
-from argparse import Namespace
+from argparse import Action, ArgumentParser, Namespace
 
 import pytest
 
@@ -16,11 +17,14 @@ from tests.docs.pages import ROOT
 from tests.end_to_end.commands import run
 from tests.end_to_end.fixtures import TASK
 from tree_fairseq import hub
+from tree_fairseq.__main__ import COMMANDS
 from tree_fairseq.__main__ import main as command_line
-from tree_fairseq.commands import parse
+from tree_fairseq.commands import explore, induce, parse, translate
 from tree_fairseq.errors import InputError, OutsideTreeError
+from tree_fairseq.explorer.server import ExplorerServer
 from tree_fairseq.parsing.line_parser import LineParser, require_read
 from tree_fairseq.parsing.parsers import ARGUMENTS, ParserOptions
+from tree_fairseq.scoring.__main__ import SCORERS
 
 TREE = "(S (NP-SBJ (NN a)) (VP (VB b)))"
 RIGHT, BRACKETS = ("--tree-parser", "right-branching"), ("--tree-parser", "brackets")
@@ -129,13 +133,85 @@ def test_options_that_one_of_two_parsers_reads_are_for_both():
         require_read(ParserOptions("brackets", parser_dir="m"), ParserOptions("balanced", ssplit="punct"))
 
 
-SCORED = ("FILE", "--references", "FILE")
-COMMANDS = [
-    ("score", (*SCORED, "--unordered", "and"), "--unordered would be ignored: it goes with --metrics tree"),
-    ("score", (*SCORED, "--samples", "9"), "--samples would be ignored: it goes with --baseline"),
-    ("score", (*SCORED, "--depth-bounds", "2"), "--depth-bounds would be ignored"),
-    ("score", ("seeds", *SCORED, "--baseline", "FILE", "--database", "d"), "--database would be .* execution"),
-    ("explore", ("DATA", "--path", "PATH", "--port", "1"), "--port would be ignored: it goes with --serve"),
+# Every command, with modes of it; values are for flags that need others than FILE or 3.
+SCORED = ("score", "FILE", "--references", "FILE")
+SETS = ("--run", "RUN", "--references", "RUN")
+LAW = [
+    ("path",), ("repairs",), ("options",), ("options", "tree_transformer_tiny"), ("check", "DATA"), ("export", "DATA"),
+    ("pieces", "FILE", "--pieces-of", "FILE"), ("average", "--inputs", "PATH", "PATH", "--output", "NEW"),
+    ("release", "DATA", "--path", "PATH", "--output", "NEW"),
+    ("translate", "DATA", "--path", "PATH", "--input", "FILE"), ("induce", "DATA", "--path", "PATH", "--input", "FILE"),
+    ("translate", "DATA", "--path", "PATH", "--gen-subset", "test"), ("explore", "--demo"),
+    ("explore", "DATA", "--path", "PATH", "--input", "FILE"), ("explore", "DATA", "--path", "PATH", "--serve"),
+    SCORED, (*SCORED, "--metrics", "tree"), (*SCORED, "--metrics", "brackets", "--baseline", "FILE"),
+    ("score", "seeds", *SCORED[1:], "--baseline", "FILE"),
+    ("score", "classification", *SETS), ("score", "regression", *SETS),
+    ("score", "structural", *SETS, "--notation", "bracket", "--target-lang", "x"),
+    ("score", "code", *SETS, "--notation", "sql", "--target-lang", "x"), ("score", "sql", *SETS, "--target-lang", "x"),
+    ("score", "rouge", "--run", "RUN", "--references", "RUN", "--target-lang", "x"),
+    ("score", "bleu", "--run", "RUN", "--words", "RUN", "--source-lang", "x", "--target-lang", "x"),
+]  # fmt: skip
+OTHERS = {
+    "--metrics": "ter", "--against": "RUN", "--port": "0", "--notation": "json", "--detokenize": "en", "--json": "NEW",
+    "--result": "NEW", "--output": "NEW", "--checkpoint": "PATH", "--data": "DATA", "--tree-parser": "flat",
+}  # fmt: skip
+
+
+NO_MODELS = {"induce", "pieces"}  # that work in these modes; all their flags are read before
+
+
+def own_flags(parser: ArgumentParser, command: str) -> list[Action]:
+    """The flags of a command, without fairseq's."""
+    module = {"translate": translate, "induce": induce, "explore": explore}.get(command)
+    names = module._add_flags(ArgumentParser()) if module else [action.dest for action in parser._actions]
+    return [each for each in parser._actions if each.option_strings and each.dest in names and each.dest != "help"]
+
+
+@pytest.mark.parametrize("mode", LAW, ids=" ".join)
+def test_a_flag_of_any_command_is_read_or_refused(mode, trained, tmp_path, monkeypatch, capsys, caplog):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "RUN").mkdir()
+    values, parsers = {"DATA": trained.data, "PATH": trained.best}, []
+    read = ArgumentParser.parse_args
+
+    def parse_args(parser, arguments=None, namespace=None):
+        parsers.append(parser)
+        return Noted(**vars(read(parser, arguments, namespace)))
+
+    monkeypatch.setattr(ArgumentParser, "parse_args", parse_args)
+    monkeypatch.setattr(ExplorerServer, "run", lambda server: server.server_close())
+
+    def outcome(*more: str) -> str:
+        NOTES.clear(), caplog.clear(), capsys.readouterr(), parsers.clear()
+        shutil.rmtree(tmp_path / "NEW", ignore_errors=True)
+        write_lines(tmp_path / "FILE", ["(a b)"])
+        write_lines(tmp_path / "RUN/generate-test.txt", ["H-0\t0\t1"])
+        write_lines(tmp_path / "RUN/test.tsv", ["a b\t1"])
+        write_lines(tmp_path / "RUN/test.x", ["(a b)"])
+        status = 0
+        with contextlib.suppress(SystemExit):
+            status = command_line([str(values.get(word, word)) for word in (*mode, *more)])
+        return f"{status} {caplog.text} {capsys.readouterr().err}"
+
+    said = outcome()
+    assert said.startswith("0") or mode[0] in NO_MODELS, said
+    ignored = []
+    for action in own_flags(parsers[0], mode[0]):
+        flag = action.option_strings[-1]
+        value = next(iter(action.choices)) if action.choices else "3" if action.type is int else "FILE"
+        said = outcome(flag, *([] if action.nargs == 0 else [OTHERS.get(flag, value)]))
+        if flag not in mode and action.dest not in NOTES and flag not in said:
+            ignored.append(flag)
+    assert not ignored
+
+
+def test_every_command_is_tried():
+    # The flags of annotate are those of preprocessing.
+    assert {mode[0] for mode in LAW} | {"parse", "annotate"} == {*COMMANDS}
+    assert {mode[1] for mode in LAW if mode[0] == "score"} - {"FILE"} == {*SCORERS}
+
+
+OF_FAIRSEQ = [
     ("explore", ("DATA", "--path", "PATH", "--input", "FILE", "--gen-subset", "test"), "--gen-subset would be"),
     ("translate", ("DATA", "--path", "PATH", "--gen-subset", "test", "--input", "FILE"), "--input would be"),
     ("translate", ("DATA", "--path", "PATH", "--nbest", "2"), "--nbest would be .* --sorted"),
@@ -143,7 +219,7 @@ COMMANDS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name, arguments, message", COMMANDS)
+@pytest.mark.parametrize("name, arguments, message", OF_FAIRSEQ)
 def test_a_flag_of_a_command_that_nothing_reads_is_refused(name, arguments, message, trained, tmp_path, caplog):
     write_lines(tmp_path / "lines", ["a"])
     values = {"FILE": str(tmp_path / "lines"), "DATA": str(trained.data), "PATH": str(trained.best)}

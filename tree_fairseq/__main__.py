@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from argparse import ArgumentParser
 from pathlib import Path
 
 from tree_fairseq.support.options import run_command
@@ -30,6 +31,7 @@ COMMANDS = {
 
 def print_path(arguments: list[str] | None = None) -> int:
     """Prints the package's folder, absolute and with symbolic links resolved, on one line."""
+    ArgumentParser(prog="tree-fairseq path", description=print_path.__doc__).parse_args(arguments)
     print(Path(__file__).resolve().parent)
     return 0
 

@@ -10,7 +10,8 @@ import difflib
 import os
 from collections.abc import Iterable, Sequence
 
-_SHOWN = 10  # faulty lines that a message names
+SHOWN = 10
+"""The most faulty lines that a message names."""
 
 
 class TreeFairseqError(Exception):
@@ -72,16 +73,18 @@ def missing(path: str | os.PathLike, kind: str = "file") -> InputError:
 
 
 class FaultyLinesError(InputError):
-    """Several lines cannot be read. The message names the first ten and says how many there are; ``errors`` has all."""
+    """Several lines cannot be read. The message names the first ten and says how many there are."""
 
     errors: tuple[InputError, ...] = ()
 
     @classmethod
-    def of(cls, errors: Sequence[InputError]) -> FaultyLinesError:
-        """Returns the error of these lines."""
-        more = [f"... and {len(errors) - _SHOWN} more lines"] if len(errors) > _SHOWN else []
-        shown = [str(error) for error in errors[:_SHOWN]]
-        error = cls("\n".join([f"{len(errors)} lines cannot be read:", *shown, *more]))
+    def of(cls, errors: Sequence[InputError], count: int) -> InputError:
+        """Returns the error of the only faulty line, or of ``count`` lines, of which ``errors`` are the first."""
+        if count == 1:
+            return errors[0]
+        more = [f"... and {count - SHOWN} more lines"] if count > SHOWN else []
+        shown = [str(error) for error in errors[:SHOWN]]
+        error = cls("\n".join([f"{count} lines cannot be read:", *shown, *more]))
         error.errors = tuple(errors)
         return error
 

@@ -29,7 +29,6 @@ from tree_fairseq.errors import DataFolderError, missing
 from tree_fairseq.explorer.comparison import Comparison
 from tree_fairseq.explorer.page import write_page
 from tree_fairseq.explorer.systems import System
-from tree_fairseq.support.python_versions import import_library
 from tree_fairseq.tasks.translation import TranslationWithTreesTask
 from tree_fairseq.tasks.tree_task import TreeTask
 from tree_fairseq.tasks.unknown_tokens import count_typed
@@ -42,7 +41,7 @@ logger = logging.getLogger(__name__)
 tree_fairseq.register()
 
 DEMO = Path(__file__).parent / "explorer/demo"
-"""The folder of the model that comes with the package, as ``tree-fairseq release`` wrote it, and sentences for it."""
+"""The folder of a model that comes with the package, as ``tree-fairseq release`` wrote it; and of others."""
 
 _TREE_DICTIONARIES = (SymbolDictionary, InsertionDictionary)
 _CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt", "model.safetensors", "model.pt")
@@ -179,16 +178,13 @@ class TreeHubInterface(hub_utils.GeneratorHubInterface):
 
 
 def demo(**kwargs) -> TreeHubInterface:
-    """Loads the small model that comes with the package, which translates a grammar's English to German.
+    """Loads a small Treeformer that comes with the package, and translates a grammar's English to German.
 
     >>> hub.demo().translate(["has the father lived in the museum?"])
 
-    It parses with Stanza. Options are those of :func:`from_pretrained`. Raises MissingLibraryError without the
-    libraries of the extras ``stanza`` and ``subwords``.
+    It needs no parser and no further library. Options are those of :func:`from_pretrained`.
     """
-    for module, extra in (("sacremoses", "subwords"), ("subword_nmt", "subwords"), ("stanza", "stanza")):
-        import_library(module, extra, "the bundled translator")
-    return from_pretrained(DEMO, **kwargs)
+    return from_pretrained(DEMO / "treeformer", **kwargs)
 
 
 def from_pretrained(

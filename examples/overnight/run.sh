@@ -34,7 +34,8 @@ case "$ARCH" in
         LOSS=(--criterion slot_kl_divergence --insertion-oracle "$ORACLE" --target-distribution rank --target-temperature 0.1) ;;
     # The temperature of the authors' code, which differs from that of trees; 0.1 learns far slower
     sequence_insertion_transformer*) LEARNED=$SUPERVISION
-        LOSS=(--criterion slot_kl_divergence --target-distribution "${SUPERVISION/binary/rank}" --target-temperature 1) ;;
+        LOSS=(--criterion slot_kl_divergence --target-distribution "${SUPERVISION/binary/rank}")
+        [[ $SUPERVISION == uniform ]] || LOSS+=(--target-temperature 1) ;;
     insertion_left_to_right*) LOSS=(--criterion label_smoothed_cross_entropy --label-smoothing 0.1) LEARNED=sequences ;;
     tree_gru*) LOSS=(--criterion label_smoothed_cross_entropy --label-smoothing 0.1) LEARNED=sequences
         DECODER=(--decoder-layers 1 --decoder-embed-dim 128) ;;

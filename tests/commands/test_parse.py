@@ -101,10 +101,8 @@ def test_files_of_other_programs_are_read(tmp_path, capsys):
     ("arguments", "message"),
     [
         (["a", "--text", "b"], "--text and the file a are two texts"),
-        (["a", "--shard", "0/2"], "--shard would be ignored with a text to look at: it goes with a corpus"),
         (["a", "out", "--shard", "2/2"], "I/N with I from 0 to N-1, such as 0/8, not '2/2'"),
         (["-", "out"], "a corpus is read from a file"),
-        (["a", "out", "--format", "json"], "--format would be ignored with a corpus: a corpus is written in brackets"),
         (["a", "out", "--read", "penn"], "--read penn writes to the standard output"),
         (["a", "--join", "out"], "--join out reads its shards: leave out a"),
     ],
@@ -124,9 +122,11 @@ def test_a_terminal_without_a_text_is_not_waited_for(monkeypatch, capsys):
 
 
 def test_faults_name_their_line(tmp_path, capsys, caplog, monkeypatch):
-    feed(monkeypatch, b"a\n\xff\n")
+    feed(monkeypatch, b"a\n\xff\nb\n\xfe\n")
     assert run(capsys, *RIGHT, status=1) == ""
-    assert "standard input:2:1: byte 0xff is not valid UTF-8" in caplog.text
+    assert "2 lines cannot be read:\nstandard input:2:1: byte 0xff is not valid UTF-8" in caplog.text
+    run(capsys, *RIGHT, "--text", "(S (NN a))")
+    assert "a tree in brackets, whose brackets and labels become words" in caplog.text
     assert run(capsys, "--text", "(S (NN a)", "--tree-parser", "brackets", status=1) == ""
     assert "--text:1:" in caplog.text
     assert run(capsys, *RIGHT, "--text", "a", "--tree-tokenize", "parser", status=1) == ""

@@ -30,17 +30,23 @@ def questions():
 
 def test_the_translator_translates_the_sentences_of_its_grammar():
     pytest.importorskip("stanza", reason="the demo model parses with Stanza: pip install tree-fairseq[stanza]")
-    model = hub.demo()
+    model = hub.from_pretrained(hub.DEMO)
     assert model.translate(["has the father lived in the museum?"]) == ["hat der Vater im Museum gewohnt?"]
     (tree,) = model.parse(["Thomas turned a clock on."])[0]
     assert tree.leaves()[0].startswith("Th") or tree.leaves()[0] == "Thomas"
+
+
+def test_the_first_example_of_the_hub_needs_no_extra(monkeypatch):
+    for name in ("stanza", "sacremoses", "subword_nmt", "sentencepiece", "transformers", "sqlglot"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert hub.demo().translate("has the father lived in the museum?") == "hat der Vater im Museum gewohnt?"
 
 
 def test_they_are_small_and_their_cards_say_how_they_were_made_and_what_they_cannot_do():
     sizes = {path: path.stat().st_size for path in hub.DEMO.rglob("*") if path.is_file()}
     assert sum(size for path, size in sizes.items() if DATABASE.parent in path.parents) < 3_000_000
     assert sum(sizes.values()) < 7_000_000
-    for card in (hub.DEMO / "README.md", DATABASE.with_name("README.md")):
+    for card in hub.DEMO.rglob("README.md"):
         for heading in ("licence", "## Scores", "## Limits", "## Made by"):
             assert heading in card.read_text(encoding="utf-8")
 

@@ -231,13 +231,6 @@ def test_models_that_do_not_fit_are_refused(folder):
         task_of(folder).build_model(arguments("transformer", *stock_flags()))
 
 
-@pytest.mark.parametrize("flags", [("--encoder-path", "somewhere"), ("--treeformer-height", "3")])
-def test_flags_that_only_another_encoder_reads_are_refused(folder, flags):
-    message = f"{flags[0]} does not work with --insertion-encoder transformer"
-    with pytest.raises(InputError, match=message):
-        task_of(folder).build_model(arguments("tree_insertion_transformer_tiny", *flags))
-
-
 @pytest.mark.parametrize(
     "arch, criterion, fitting",
     [

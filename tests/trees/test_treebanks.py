@@ -36,9 +36,9 @@ from tree_fairseq.trees.treebanks import Conventions, penn_trees, read_sentences
         ("( (S (EDITED (RM (-DFL- [)) (PRP I)) (PRP I) (-DFL- E_S)))", "(ROOT (S (EDITED (PRP I)) (PRP I)))", None),
         # historical corpora
         (
-            "( (METADATA (AUTHOR x)) (IP-MAT (NP-SBJ *pro*) (CODE <P_2>) (CP (WNP-2 0) (C 0) (N man))) (ID MAL,2.3))",
+            "( (META x) (IP-MAT (NP-SBJ *pro*) (NP *T1*) (CODE <P_2>) (CP (WNP-2 0) (C 0) (N man))) (ID MAL,2.3))",
             "(ROOT (IP-MAT (CP (N man))))",
-            {"METADATA": 1, "ID": 1, "CODE": 1, "*pro*": 1, "0": 2},
+            {"META": 1, "ID": 1, "CODE": 1, "*pro*": 1, "*T1*": 1, "0": 2},
         ),
         # words that look alike
         ("(S (ID a) (CD 0) (SYM *) (UH *grin*))", "(S (ID a) (CD 0) (SYM *) (UH *grin*))", {}),

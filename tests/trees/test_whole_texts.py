@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.data_bin.corpora import write_lines
-from tree_fairseq.errors import InputError, LineBreakError, LineCountError
+from tree_fairseq.errors import InputError, LineCountError
 from tree_fairseq.support.files import file_sha256
 from tree_fairseq.trees.text import inspect_text, read_lines, require_parallel
 
@@ -26,8 +26,8 @@ def test_against_reading_line_by_line(tmp_path_factory, content, chunk_lines, bl
         patch.setattr("tree_fairseq.trees.text._BLOCK", block)
         try:
             lines = list(read_lines(path))
-        except LineBreakError as error:
-            with pytest.raises(LineBreakError) as caught:
+        except InputError as error:
+            with pytest.raises(InputError) as caught:
                 inspect_text(path)
             assert str(caught.value) == str(error)
             return

@@ -21,10 +21,10 @@ from tree_fairseq.errors import InputError
 from tree_fairseq.nn.distance_bias import DistanceBiasConfig, DistanceBiasedEncoder, bias_tables, require_linear
 from tree_fairseq.nn.extended_transformer import register_architectures, transformer_config
 from tree_fairseq.nn.pretrained import PretrainedEncoder, encoder_folder
-from tree_fairseq.nn.published import PublishedConfig, set_defaults
+from tree_fairseq.nn.published import PublishedConfig, default_of, options_of, set_defaults
 from tree_fairseq.nn.stock_weights import add_initial_weights, built_aside
 from tree_fairseq.nn.tensors import padded_on_the_right
-from tree_fairseq.support.options import option
+from tree_fairseq.support.options import flag_of, option, refuse_flags
 from tree_fairseq.treeformer.chart import ChartConfig, ChartSummary
 
 
@@ -43,6 +43,7 @@ class EncoderWithBOS(DistanceBiasedEncoder):
 
 _SCALE = "log_scale"
 _INITIAL_SCALE = 0.05
+_CHART = [own.name for own in options_of(ChartConfig)]
 
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
@@ -111,6 +112,12 @@ class TreeformerClassifier(SequenceClassifier):
             if not args.no_chart_scale:
                 log_scale = torch.full((width,), math.log(_INITIAL_SCALE))
         return cls(encoder, ClassReadout(width, task.num_classes, args.classifier_dropout), summary, log_scale)
+
+    def refuse_unread_flags(self, args) -> None:
+        """Raises InputError about a flag of the chart in a model without one."""
+        options = [own for own in options_of(self.flags) if own.name in ("no_chart_scale", *_CHART)]
+        differing = {flag_of(own.name): getattr(args, own.name) != default_of(own, args) for own in options}
+        refuse_flags(differing if self.summary is None else {}, "--no-chart")
 
     def upgrade_state_dict(self, state_dict: dict[str, Tensor]):
         """Adds the chart to a checkpoint of the encoder alone, and factors of 1 to one from before there were any."""

@@ -122,7 +122,7 @@ def demo_questions(folder: Path = hub.DEMO / "archipelago") -> QuestionsToSql:
 
 def demo_translations() -> Comparison:
     """Loads the bundled model that translates; it needs the extras ``stanza`` and ``subwords``."""
-    return Comparison([System(hub.demo(), "model")], "English to German")
+    return Comparison([System(hub.from_pretrained(hub.DEMO), "model")], "English to German")
 
 
 def demo_document(folder: Path, live: bool = False, most: int | None = None) -> dict[str, Any]:

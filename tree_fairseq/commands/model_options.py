@@ -16,7 +16,7 @@ from fairseq.models.transformer import TransformerModel
 
 import tree_fairseq
 from tree_fairseq.errors import InputError, did_you_mean
-from tree_fairseq.support.options import command
+from tree_fairseq.support.options import command, refuse_unread
 
 
 class ModelOption(NamedTuple):
@@ -119,6 +119,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> None:
     parser.add_argument("--markdown", action="store_true", help="write a table in Markdown")
     given = parser.parse_args(arguments)
     if given.architecture is None:
+        refuse_unread(["markdown"] * given.markdown, {"markdown": "it goes with ARCH"})
         print("\n".join(architectures()))
         return
     options = model_options(given.architecture)

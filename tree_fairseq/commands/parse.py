@@ -32,7 +32,7 @@ from itertools import islice
 from pathlib import Path
 
 from tree_fairseq.commands.tree_formats import FORMATS, TreeFormat
-from tree_fairseq.errors import InputError
+from tree_fairseq.errors import InputError, OutsideTreeError
 from tree_fairseq.parsing.corenlp_parser import read_corenlp
 from tree_fairseq.parsing.corpus import ShardReport, parse_corpus, parse_shard_alone, shards_of
 from tree_fairseq.parsing.joining import finished_shards, join_shards
@@ -253,6 +253,8 @@ def _parsed(args: argparse.Namespace, parser: LineParser) -> Iterator[tuple[str,
                 yield from ((" ".join(tree.leaves()), (tree,)) for tree in own.forest)
     for error in faults.errors if args.read is not None else ():
         error.column = None  # the tree may have had several lines
+        if isinstance(error, OutsideTreeError):
+            error.hint = "Between trees are only blank lines, and lines that begin with <, %, #, ; or *."
     faults.raise_all()
     if left_out := +left_out:
         logger.info("%s: left out, as no words: %s", place, left_out_message(left_out))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import os
 import zlib
@@ -328,6 +329,8 @@ def _from_json(values: dict[str, Any]) -> Manifest:
     if not all(isinstance(text, str) for text in values.get("checksums", {}).values()):
         raise TypeError("checksums are not text")
     everything: list[Any] = [*sides.values(), *symbols.values(), *records.values()]
+    for record, name in itertools.product(everything, ("options", "text_options")):
+        getattr(record, name, None)  # raises InputError for parser options that this version does not know
     prefixes = [split.prefix for side in everything for split in side.splits.values()]
     languages = [values["source_lang"], values["target_lang"] or ""]
     if outside := [

@@ -242,7 +242,7 @@ def load_dictionary(folder: str | os.PathLike, lang: str) -> Dictionary:
     try:
         return Dictionary.load(os.fspath(path))
     except Exception as error:  # fairseq raises a bare Exception for a wrong encoding
-        raise DataFolderError(f"{path} is not a dictionary: {error}") from None
+        raise DataFolderError(f"{path} is not a dictionary: {str(error).strip()!r}") from None
 
 
 def side_prefixes(

@@ -146,7 +146,7 @@ class SentenceReader:
 
     def _typed_tokens(self, line: str) -> list[str]:
         """Returns the tokens of a line, without EOS, before it is parsed; none if only the task can tell."""
-        if self.reads_symbols or self.classifies:
+        if self.reads_symbols or (self.classifies and line.startswith("(")):
             return []
         with contextlib.suppress(TreeFormatError):
             return forest_leaves(read_forest(line))

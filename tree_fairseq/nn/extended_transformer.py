@@ -175,7 +175,7 @@ class EncoderChoiceTransformer(ExtendedTransformer):
         args.pretrained_description = model.cfg.pretrained_description
         return model
 
-    def refuse_unread_flags(self) -> None:
+    def refuse_unread_flags(self, args) -> None:
         """Raises InputError about a flag that only another encoder reads."""
         cfg = self.cfg
         read = {field.name for config in (self.flags, encoder_of(cfg).config) for field in options_of(config)}
@@ -255,7 +255,7 @@ class DistanceBiasTransformer(ExtendedTransformer):
         super().fill_in(cfg, args, task)
         if not bias_tables(cfg):
             raise InputError(
-                f"--arch {args.arch} without a bias is fairseq's transformer", hint="Use --arch transformer."
+                f"--arch {args.arch} without --distance-bias is fairseq's transformer", hint="Use --arch transformer."
             )
 
 

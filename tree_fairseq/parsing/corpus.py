@@ -35,7 +35,7 @@ from tree_fairseq.parsing.parsers import ParserOptions, check_failures, register
 from tree_fairseq.support.files import atomic_file, file_sha256, read_json, write_json
 from tree_fairseq.support.processes import ProcessPool, own_device
 from tree_fairseq.support.progress import progress_bar
-from tree_fairseq.trees.text import FaultyLines, count_lines_before, decode_line, outcome_or_error
+from tree_fairseq.trees.text import FaultyLines, count_lines_before, decode_lines, outcome_or_error
 from tree_fairseq.trees.treebanks import left_out_message
 
 logger = logging.getLogger(__name__)
@@ -143,7 +143,7 @@ def parse_blocks(
         first = first_line + lines
         lines += len(block)
         with faults:
-            decoded = [decode_line(line, shard.text, number) for number, line in enumerate(block, first)]
+            decoded = list(decode_lines(block, shard.text, first))
             parsed = parser.parse_lines(decoded, first, shard.text)
             written = "".join(f"{line.written}\n" for line in parsed).encode()
             file.write(written)

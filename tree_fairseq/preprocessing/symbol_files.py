@@ -85,6 +85,12 @@ def encode_symbol_text(text: TextInput, side: SymbolSide, work: Work, name: str)
         "[trees] %s: %d trees, %d symbols of %d types, depth at most %d",
         *(text.path, result.lines, sum(result.counts.values()), len(result.counts), result.depth),
     )
+    if side.notation == "json" and any(side.encoding.parts(symbol)[0] == "children" for symbol in result.counts):
+        logger.warning(
+            "[trees] %s: objects with children are read as any JSON, with symbols for keys and lists; a node of a tree "
+            "has label, name or type, perhaps value, and children, which are nodes of the same form",
+            text.path,
+        )
     if result.depth > USUAL_LEVELS:
         logger.warning(
             "[trees] %s:%d: a symbol is %d levels below the root; tree positions remember the last --tree-levels %d "

@@ -17,6 +17,7 @@ import numpy as np
 from sacrebleu.metrics import BLEU, CHRF, TER
 from sacrebleu.metrics.base import Metric
 
+from tree_fairseq.errors import ScoringError
 from tree_fairseq.scoring.significance import Resampling, paired_test
 from tree_fairseq.support.python_versions import import_library, zip_equal
 
@@ -45,7 +46,12 @@ def text_metric(name: str, lowercase: bool = False, tokenize: str | None = None)
     settings: dict[str, Any] = {} if name == "ter" else {"lowercase": lowercase}
     if name == "bleu" and tokenize is not None:
         settings["tokenize"] = tokenize
-    return TEXT_METRICS[name](**settings)
+    try:
+        return TEXT_METRICS[name](**settings)
+    except KeyError:  # the library's own, without a sentence
+        raise ScoringError(
+            f"--tokenize {tokenize} is not a tokeniser of sacreBLEU's, such as 13a, none or zh"
+        ) from None
 
 
 class AdditiveMeasure(Measure):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from tree_fairseq.errors import ScoringError, missing
+from tree_fairseq.support.python_versions import import_library
 from tree_fairseq.tree_insertion import INVALID
 from tree_fairseq.trees.text import FaultyLines, read_lines
 
@@ -178,7 +179,5 @@ def read_reference_lines(path: Path) -> list[str]:
 
 def detokenize(lines: Sequence[str], language: str) -> list[str]:
     """Turns Moses tokens into plain text: resolves entities and attaches punctuation."""
-    from sacremoses import MosesDetokenizer
-
-    detokenizer = MosesDetokenizer(lang=language)
+    detokenizer = import_library("sacremoses", "subwords", "--detokenize").MosesDetokenizer(lang=language)
     return [detokenizer.detokenize(line.split()) for line in lines]

@@ -24,7 +24,7 @@ from tree_fairseq.scoring.outputs import read_text
 from tree_fairseq.scoring.significance import Resampling
 from tree_fairseq.support.files import file_sha256, read_json, write_json
 from tree_fairseq.support.logs import log_to_standard_error
-from tree_fairseq.support.options import command
+from tree_fairseq.support.options import command, given_arguments, refuse_unread
 
 SCORE_FILE, OUTCOMES_FILE = "score.json", "outcomes.json"
 
@@ -80,6 +80,10 @@ class RunSet(TestSet):
         add("--result", type=Path, help="collect all runs below the folder of this file in it")
         cls.add_arguments(parser)
         args = parser.parse_args(arguments)
+        unread = {} if args.against else {"samples": "it goes with --against"}
+        if getattr(args, "source_trees", args) is None:
+            unread["depth_bounds"] = "it goes with --source-trees"
+        refuse_unread(given_arguments(parser, arguments), unread)
         log_to_standard_error()
         return command(lambda _: score_run(cls, args))(arguments)
 

@@ -73,6 +73,8 @@ class Target(NamedTuple):
                 raise MissingTreesError(f"{args.data} holds no symbol trees of {language}: give --notation")
             notation = notation or record.notation
             encoding = symbols.encoding if args.symbols else None
+        elif args.data is not None:
+            raise ScoringError("--data would be ignored beside --notation and the references: leave it out")
         given = getattr(args, "unordered", None)
         return cls(language, notation, encoding, unordered_labels(notation) if given is None else tuple(given))
 

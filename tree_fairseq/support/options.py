@@ -12,7 +12,7 @@ import pkgutil
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, fields
 from pathlib import Path
 from typing import Any, Callable, Optional
 
@@ -42,6 +42,11 @@ def flag_of(name: str) -> str:
 def given_flags(args: object, *names: str) -> dict[str, bool]:
     """Whether options were given, by flag; ``args`` is a namespace or a configuration, and may lack them."""
     return {flag_of(name): getattr(args, name, None) not in _SWITCHED_OFF for name in names}
+
+
+def changed_options(cfg: object, kind: type) -> set[str]:
+    """Returns the names of the options of a dataclass that do not have their default in a configuration."""
+    return {own.name for own in fields(kind) if getattr(cfg, own.name, own.default) != own.default}
 
 
 def refuse_flags(

@@ -24,7 +24,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.errors import DataFolderError, DictionaryMismatchError, InputError
 from tree_fairseq.nn.tensors import has_fast_bfloat16, padding_assumed
-from tree_fairseq.support.options import option
+from tree_fairseq.support.options import option, refuse_unread
 
 logger = logging.getLogger(__name__)
 
@@ -222,13 +222,22 @@ class TreeTask(FairseqTask):
     def build_model(self, cfg, from_checkpoint: bool = False):
         """Builds any architecture; trees that it does not read are dropped from its input."""
         model = super().build_model(cfg, from_checkpoint)
-        if not from_checkpoint and hasattr(model, "refuse_unread_flags"):
-            model.refuse_unread_flags()  # a checkpoint may have the defaults of an earlier version
+        if not from_checkpoint:  # which may have the defaults of an earlier version
+            self.refuse_unread_flags(model, cfg)
         unread = set(self.tree_inputs).difference(trees_read(model))
         if unread:
             drop_trees(model, unread)
         self.trees_of_models.update(set(self.tree_inputs) - unread)
         return model
+
+    def refuse_unread_flags(self, model, cfg) -> None:
+        """Raises InputError about a flag of a training, of the task or of the model ``cfg``, that nothing reads."""
+        if hasattr(model, "refuse_unread_flags"):
+            model.refuse_unread_flags(cfg)
+        if getattr(self.cfg, "keep_unary", False) and not {"source_spans", "sentence_trees"}.intersection(
+            trees_read(model)
+        ):
+            refuse_unread({"keep_unary"}, {"keep_unary": "the model reads no parses"})
 
     def checkpoint_facts(self) -> dict[str, Any]:
         """Returns what models depend on, which checkpoints keep: values, or dicts of values."""

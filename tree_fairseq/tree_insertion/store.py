@@ -199,9 +199,13 @@ class InsertionStore:
         self.prefix = os.fspath(prefix)
         data_path, index_path = data_and_index(prefix)
         value_bytes, self._sizes, pointers = read_index_with_pointers(index_path)
-        if value_bytes != 4 or (pointers % 4).any() or (self._sizes <= _HEAD).any():
-            raise CorruptFileError(f"{index_path} is not the index of a trajectory file. {REPAIR}")
         self._starts = pointers // 4
+        # Lines share items, which follow each other without gaps.
+        starts, first, item = np.unique(self._starts, return_index=True, return_inverse=True)
+        sizes = self._sizes[first]
+        is_right = np.array_equal(starts, np.cumsum(sizes) - sizes) and np.array_equal(sizes[item], self._sizes)
+        if value_bytes != 4 or (pointers % 4).any() or (self._sizes <= _HEAD).any() or not is_right:
+            raise CorruptFileError(f"{index_path} is not the index of a trajectory file. {REPAIR}")
         self._values = map_values(data_path, int((self._starts + self._sizes).max(initial=0)))
 
     def __reduce__(self):

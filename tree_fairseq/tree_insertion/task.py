@@ -16,7 +16,7 @@ from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.token_files import joined, side_prefixes
 from tree_fairseq.errors import DataFolderError, InputError, MissingTreesError, StructuralSearchError, SymbolTreeError
 from tree_fairseq.nn.modalities import CONSTITUENCY, SEQUENCE, SYMBOLS
-from tree_fairseq.support.options import given_flags, option, refuse_flags
+from tree_fairseq.support.options import changed_options, given_flags, option, refuse_flags, refuse_unread
 from tree_fairseq.tasks.translation import TranslationWithTreesConfig, TranslationWithTreesTask
 from tree_fairseq.tasks.tree_task import ValidationAccuracyConfig, ValidationAccuracyTask
 from tree_fairseq.tree_insertion import INVALID, PARTIAL
@@ -92,6 +92,11 @@ _DATASETS = {
     Decoding.TREE_INSERTION: TreeInsertionDataset,
     Decoding.SEQUENCE_INSERTION: SequenceInsertionDataset,
     Decoding.LEFT_TO_RIGHT: BracketedTargetDataset,
+}
+# The options of supervision that models do not read.
+_UNREAD = {
+    Decoding.SEQUENCE_INSERTION: ("trajectories",),
+    Decoding.LEFT_TO_RIGHT: ("target_distribution", "target_temperature", "trajectories", "partial_states"),
 }
 
 # Options of fairseq-generate that the generators of trees do not read.
@@ -176,6 +181,15 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
         self.sequences = model.sequences if isinstance(model, TreeSequenceModel) else None
         self.counts_brackets = decoding is not None and model.longest_target is not None
         return model
+
+    def refuse_unread_flags(self, model, cfg) -> None:
+        super().refuse_unread_flags(model, cfg)
+        unread = dict.fromkeys(_UNREAD.get(_decoding_of(model), ()), "the model learns from sequences")
+        if self.cfg.target_distribution == "uniform":
+            unread.setdefault("target_temperature", "it goes with --target-distribution rank")
+        if not self.cfg.eval_accuracy:
+            unread["eval_unordered"] = "it goes with --eval-accuracy"
+        refuse_unread(changed_options(self.cfg, TreeInsertionConfig), unread)
 
     def build_criterion(self, cfg, **options):
         """Builds the loss; refuses one for slots if the model has none, and the reverse."""

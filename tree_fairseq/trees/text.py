@@ -14,7 +14,15 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from tree_fairseq.errors import FaultyLinesError, InputError, LineBreakError, LineCountError, TextFormatError, missing
+from tree_fairseq.errors import (
+    SHOWN,
+    FaultyLinesError,
+    InputError,
+    LineBreakError,
+    LineCountError,
+    TextFormatError,
+    missing,
+)
 from tree_fairseq.support.progress import progress_bar
 
 Result = TypeVar("Result")
@@ -88,7 +96,7 @@ class FaultyLines:
     def raise_all(self) -> None:
         """Raises the error of the only faulty line, or FaultyLinesError."""
         if self.errors:
-            raise FaultyLinesError.of(self.errors) if len(self.errors) > 1 else self.errors[0]
+            raise FaultyLinesError.of(self.errors, len(self.errors))
 
     def without_errors(self, outcomes: Iterable[Result | InputError]) -> Iterator[Result]:
         """Adds the errors among the outcomes of `outcome_or_error`, and yields the other ones."""
@@ -126,15 +134,28 @@ def read_lines(path: str | os.PathLike) -> Iterator[str]:
         LineBreakError: a line contains a character that other readers treat as a line break (a lone carriage return,
             U+2028, a form feed, ...)
         TextFormatError: a line is not valid UTF-8
+        FaultyLinesError: there are several such lines; the lines behind the first one are checked, and not yielded
     """
     with open(path, "rb") as file:
         yield from decode_lines(file, path)
 
 
-def decode_lines(raw_lines: Iterable[bytes], path: str | os.PathLike) -> Iterator[str]:
-    """Yields lines like `read_lines`, from an open binary file or other lines of bytes; messages name ``path``."""
-    for number, raw in enumerate(raw_lines, start=1):
-        yield check_line(decode_line(raw, path, number), path, number)
+def decode_lines(raw_lines: Iterable[bytes], path: str | os.PathLike, first: int = 1) -> Iterator[str]:
+    """Yields lines like `read_lines`, from an open binary file or other lines of bytes.
+
+    Messages name ``path``, and count from ``first``.
+    """
+    shown, faulty = list[InputError](), 0
+    for number, raw in enumerate(raw_lines, first):
+        try:
+            line = check_line(decode_line(raw, path, number), path, number)
+        except InputError as error:
+            shown += [error] * (len(shown) < SHOWN)  # a file in another encoding may have millions
+            faulty += 1
+        if not faulty:
+            yield line
+    if shown:
+        raise FaultyLinesError.of(shown, faulty)
 
 
 def decode_line(raw: bytes, path: str | os.PathLike, number: int) -> str:

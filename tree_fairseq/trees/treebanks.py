@@ -21,7 +21,7 @@ SEPARATORS = "-=#*+:|"
 """The signs that begin function tags, indices and features: ``NP-SBJ=2``, ``NC##m=s##``, ``NP*SB``, ``NX:OA``."""
 
 # Traces without a tag of their own, as in (NP-SBJ *pro*) and (WNP-1 0).
-_TRACE = re.compile(r"\*(?:(?:T|ICH|EXP|RNR|PPA|NOT|U|OP|CL|PRO|pro|con|exp|arb)\*(?:-\d+)?|-\d+)")
+_TRACE = re.compile(r"\*(?:(?:T\d*|ICH|EXP|RNR|PPA|NOT|U|OP|op|\?|CL|PRO|pro|con|exp|arb)\*(?:-\d+)?|-\d+)")
 _WITH_ZERO = re.compile(r"(?:C|W[A-Z]*P)(?:[-=].*)?")
 _NO_WORDS = ("-NONE-", "-DFL-")  # empty elements; the marks of disfluencies
 _NOTES = ("CODE", "METADATA", "META")
