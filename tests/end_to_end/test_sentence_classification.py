@@ -53,7 +53,7 @@ def test_all_commands_agree(folders, tmp_path, kind):
 
 def test_a_chart_goes_on_from_an_encoder_without_one(folders, tmp_path):
     data, _ = folders["sentence"]
-    without = train(data, tmp_path / "without", "sentence", "--no-chart")
+    without = train(data, tmp_path / "without", "sentence", "--no-chart", "--treeformer-height", 10)
     last = tmp_path / "without" / "checkpoint_last.pt"
     log = train(
         data, tmp_path / "with", "sentence", "--finetune-from-model", last, "--max-update", 1, "--lr", "1e-9", epochs=1
