@@ -53,7 +53,7 @@ def test_an_unknown_name_is_answered_with_all_names(capsys):
     [
         ("--references r --hypotheses a b --json j", "a b --references r --output j"),
         ("--hypotheses=a --metrics tree", "a --metrics tree"),
-        ("a --references r", "a --references r"),
+        ("a --references r --json=j", "a --references r --output=j"),
     ],
 )
 def test_inputs_may_be_given_by_the_flag_that_they_once_had(given, read):

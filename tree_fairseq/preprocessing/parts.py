@@ -16,6 +16,7 @@ from pathlib import Path
 
 from tree_fairseq.data_bin.manifest import MANIFEST_NAME
 from tree_fairseq.errors import DestinationExistsError, InputError
+from tree_fairseq.preprocessing.plan import INDIFFERENT
 from tree_fairseq.support.files import atomic_file, read_json, write_json
 from tree_fairseq.trees.text import CHUNK_LINES, TextInput, inspect_text, require_parallel
 
@@ -27,13 +28,11 @@ _OF_TEXT = {"tokenizer": None, "bpe": None, "bpe_codes": None, "sentencepiece_mo
 _FIRST_ONLY = {"validpref": None, "testpref": None, "moses_no_dash_splits": False, **_OF_TEXT}
 
 
-def preprocess_in_parts(
-    args: Namespace, indifferent: set[str], lacks_trees: bool, preprocess: Callable[[Namespace], None]
-) -> None:
+def preprocess_in_parts(args: Namespace, lacks_trees: bool, preprocess: Callable[[Namespace], None]) -> None:
     """Preprocesses ``--parts`` equal parts of the training text; parts that are complete stay as they are.
 
     The dictionaries, labels and subword model of the first part, which has the other splits, too, are those of all.
-    Arguments that are ``indifferent`` may change when a stopped command is given again.
+    Arguments that do not change the files may differ when a stopped command is given again.
 
     Raises:
         InputError: the arguments do not go together, or the text has fewer lines than parts.
@@ -53,7 +52,7 @@ def preprocess_in_parts(
     lines = texts[args.source_lang].lines
     if lines < args.parts:
         raise InputError(f"--parts {args.parts} of a text of {lines} lines", hint="Give fewer parts.")
-    arguments = {name: value for name, value in vars(args).items() if name not in indifferent}
+    arguments = {name: value for name, value in vars(args).items() if name not in INDIFFERENT}
     _keep_record(
         destination, {"arguments": arguments, "train": {suffix: text.sha256 for suffix, text in texts.items()}}
     )

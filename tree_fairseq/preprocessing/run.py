@@ -28,7 +28,6 @@ from tree_fairseq.parsing.parsers import ARGUMENTS, add_parser_arguments
 from tree_fairseq.parsing.ray_engine import pool_for
 from tree_fairseq.preprocessing.parts import preprocess_in_parts
 from tree_fairseq.preprocessing.plan import (
-    INDIFFERENT,
     PARTS,
     SYMBOL_FLAGS,
     TREE_SIDES,
@@ -150,7 +149,7 @@ def preprocess_trees(stock: StockMain) -> StockMain:
         has_symbols = any(modality(args, side) != "sequence" for side in ("source", "target"))
         _require_trees(args, has_symbols)
         if args.parts is not None:
-            preprocess_in_parts(args, INDIFFERENT, not has_symbols and args.tree_parser is None, main)
+            preprocess_in_parts(args, not has_symbols and args.tree_parser is None, main)
         elif has_symbols or args.tree_parser is not None or asks_for_text(args):
             preprocess(args, stock)
         else:

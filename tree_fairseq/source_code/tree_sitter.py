@@ -11,7 +11,7 @@ import itertools
 import re
 from typing import Any, NamedTuple
 
-from tree_fairseq.errors import EmptySymbolTreeError, MissingLibraryError, NotationError
+from tree_fairseq.errors import EmptySymbolTreeError, MissingLibraryError, NotationError, SymbolTreeError
 from tree_fairseq.source_code.language import LINE_BREAK, Language, is_installed, library_version, syntax_error
 from tree_fairseq.source_code.productions import counted, leaf_label, list_word, node, parse_label, split_leaf
 from tree_fairseq.source_code.spacing import LEAF, PREFIX, TABLE, Spacing, spacing_of
@@ -112,7 +112,7 @@ class TreeSitter(Language):
     def _is_tree_of(self, text: str, tree: Tree, keep_breaks: bool = False) -> bool:
         try:
             return self.whole(self.parse(text, keep_breaks)) == self.whole(tree)
-        except NotationError:
+        except SymbolTreeError:
             return False
 
     def _parse(self, text: str, wrapper: Wrapper) -> Any:

@@ -74,17 +74,18 @@ def with_inputs_first(arguments: Sequence[str] | None, flag: str, **renamed: str
     ``renamed`` are other flags, without dashes, by their earlier names.
     """
     names = {f"--{old}": f"--{new}" for old, new in renamed.items()}
-    words = [part for word in (sys.argv[1:] if arguments is None else arguments) for part in _split_flag(word, flag)]
-    words = [names.get(word, word) for word in words]
+    words: list[str] = []
+    for word in sys.argv[1:] if arguments is None else arguments:
+        name, equals, value = word.partition("=")
+        if name in names:
+            words.append(names[name] + equals + value)
+        else:
+            words += [flag, value] if equals and name == flag else [word]
     if flag in words:
         first = words.index(flag)
         last = next((place for place in range(first + 1, len(words)) if words[place].startswith("--")), len(words))
         words = words[first + 1 : last] + words[:first] + words[last:]
     return words
-
-
-def _split_flag(word: str, flag: str) -> list[str]:
-    return [flag, word[len(flag) + 1 :]] if word.startswith(f"{flag}=") else [word]
 
 
 def refuse_unread(given: Collection[str], unread: Mapping[str, str], mode: str = "") -> None:
