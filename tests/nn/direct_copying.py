@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -11,28 +12,63 @@ from tests.nn.tiny import PAD
 from tree_fairseq.data_bin.symbol_dictionary import texts_of
 
 
-def direct_mixture(
-    logits: Tensor, weights: Tensor, gate: Tensor, source: Sequence[Sequence[str | None]], target: Sequence[str | None]
-) -> Tensor:
-    """Probabilities ``[R, T, V]``: p P_vocab(y), and (1 - p) a_i for the symbols of the text of each token.
+@dataclass(frozen=True)
+class Place:
+    """A token of a source: its text, whether it continues the name before it, and the pieces of the name it begins."""
 
-    Symbols with the same text share it as P_vocab would generate them. What no symbol has is generated.
+    text: str | None
+    continues: bool = False
+    length: int = 0
+
+
+def direct_places(words: Sequence[str]) -> list[Place]:
+    """The places of a source whose subwords end in @@ where the word goes on: a name is letters, digits and _."""
+    texts = [word.removesuffix("@@") for word in words]
+    is_name = [text.isidentifier() or text.isdigit() for text in texts]
+    goes_on = [name and word.endswith("@@") for name, word in zip(is_name, words)]
+    places = []
+    for place, text in enumerate(texts):
+        continues = is_name[place] and place > 0 and goes_on[place - 1]
+        end = place
+        while goes_on[end] and end + 1 < len(words) and is_name[end + 1]:
+            end += 1
+        text = None if text in ("<s>", "</s>", "<pad>", "<unk>") else text
+        begins = text is not None and is_name[place] and not continues
+        places.append(Place(text, continues, end + 1 - place if begins else 0))
+    return places
+
+
+def direct_mixture(
+    logits: Tensor,
+    weights: Tensor,
+    gate: Tensor,
+    source: Sequence[Sequence[Place]],
+    target: Sequence[str | None],
+    pieces: Sequence[int] | None = None,
+) -> Tensor:
+    """Probabilities ``[R, T, V]``: p P_vocab(y), and (1 - p) a_i for the symbols that each token stands for.
+
+    They share it as P_vocab would generate them. What no symbol has is generated.
 
     Args:
         logits, weights, gate: ``[R, T, V]``, ``[R, T, N]`` and ``[R, T, 1]``
-        source: the text of each token of the R sources; None for none
-        target: the text of each of the V symbols
+        source: the tokens of the R sources
+        target, pieces: the text of each of the V symbols, and the number of pieces of spelled leaves
     """
+    pieces = [0] * len(target) if pieces is None else pieces
     rows = []
-    for row, texts in enumerate(source):
+    for row, places in enumerate(source):
         columns = []
         for column in range(logits.size(1)):
             generated = logits[row, column].exp() / logits[row, column].exp().sum()
             p = 1 / (1 + (-gate[row, column, 0]).exp())
             mixed = [p * generated[symbol] for symbol in range(len(target))]
-            for token, text in enumerate(texts):
+            for token, place in enumerate(places):
                 mass = (1 - p) * weights[row, column, token]
-                symbols = [symbol for symbol, other in enumerate(target) if text is not None and text == other]
+                symbols = [
+                    symbol for symbol, text in enumerate(target) if place.text is not None and place.text == text
+                ]
+                symbols += [symbol for symbol, count in enumerate(pieces) if place.length and place.length == count]
                 for symbol in symbols or range(len(target)):
                     among = sum(generated[other] for other in (symbols or range(len(target))))
                     mixed[symbol] = mixed[symbol] + mass * generated[symbol] / among
@@ -41,26 +77,68 @@ def direct_mixture(
     return torch.stack(rows)
 
 
-def direct_copying(model, states: Tensor, memory: Tensor, tokens: Tensor, *embedded: Tensor) -> Tensor:
+def direct_bonus(places: Sequence[Place], token: int, text: str | None, count: int, bonuses: Tensor) -> Tensor:
+    """What is added to the logit of a token after a symbol of a text, or a spelled leaf of so many pieces."""
+    bonus = bonuses.new_zeros(())
+    if token and text is not None and places[token - 1].text == text:
+        bonus = bonus + bonuses[0 if places[token].continues else 1]
+    if count and places[token].length == count:
+        bonus = bonus + bonuses[2]
+    return bonus
+
+
+def direct_copying(
+    model,
+    states: Tensor,
+    memory: Tensor,
+    tokens: Tensor,
+    previous: Tensor | None = None,
+    embedded: Tensor | None = None,
+) -> Tensor:
     """Probabilities ``[R, T, V]`` of a model whose pointer is one head of attention.
 
     Args:
         states, memory: ``[R, T, D]`` of the decoder and ``[R, N, D']`` of the encoder
         tokens: ``[R, N]``, the sources
-        embedded: ``[R, T, D]``, the symbols before those of the states, if the gate sees them
+        previous, embedded: ``[R, T]`` and ``[R, T, D]``, the symbols before those of the states, if the pointer sees
+            them
     """
-    weights = dict(model.decoder.pointer.attention.named_parameters())
+    pointer, decoder = model.decoder.pointer, model.decoder
+    weights = dict(pointer.attention.named_parameters())
 
     def projected(name: str, vectors: Tensor) -> Tensor:
         return vectors @ weights[f"{name}_proj.weight"].T + weights[f"{name}_proj.bias"]
 
+    words = [[model.encoder.dictionary[token] for token in row] for row in tokens.tolist()]
+    source, symbols = list(map(direct_places, words)), texts_of(decoder.dictionary)
     query, key, value = projected("q", states), projected("k", memory), projected("v", memory)
     scores = (query @ key.transpose(1, 2) / query.size(2) ** 0.5).exp() * ~tokens.eq(PAD)[:, None]  # R x T x N
     attention = scores / scores.sum(2, keepdim=True)
-    gate = model.decoder.pointer.gate(torch.cat([projected("out", attention @ value), states, *embedded], 2))
-    words, symbols = texts_of(model.encoder.dictionary), texts_of(model.decoder.dictionary)
-    source = [[words[token] for token in row] for row in tokens.tolist()]
-    return direct_mixture(model.decoder.output_layer(states), attention, gate, source, symbols)
+    vectors = [projected("out", attention @ value), states] + ([] if embedded is None else [embedded])
+    gate = pointer.gate(torch.cat(vectors, 2))
+    if previous is None:
+        return direct_mixture(decoder.output_layer(states), attention, gate, source, symbols)
+    pieces = pointer.pieces.tolist()
+    raised = torch.stack(
+        [
+            torch.stack(
+                [
+                    torch.stack(
+                        [
+                            direct_bonus(places, token, symbols[last], pieces[last], pointer.bonuses).exp()
+                            for token in range(len(places))
+                        ]
+                    )
+                    for last in row
+                ]
+            )
+            for places, row in zip(source, previous.tolist())
+        ]
+    )  # R x T x N
+    raised = scores * raised
+    total = raised.sum(2, keepdim=True)
+    copies = (-gate).exp() * total / scores.sum(2, keepdim=True)  # the odds
+    return direct_mixture(decoder.output_layer(states), raised / total, -copies.log(), source, symbols, pieces)
 
 
 def assert_equal_gradients(fast: Tensor, direct: Tensor, parameters: Sequence[Tensor]) -> None:

@@ -12,19 +12,22 @@ from fairseq.examples.pointer_generator.pointer_generator_src.transformer_pg imp
 from fairseq.models.fairseq_decoder import FairseqDecoder
 from torch.nn import functional
 
-from tests.nn.direct_copying import assert_equal_gradients, direct_copying, direct_mixture
+from tests.nn.direct_copying import assert_equal_gradients, direct_copying, direct_mixture, direct_places
 from tests.nn.tiny import EOS, PAD, build, dictionary, net_input, pairs, stock_flags, tiny_task
 from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary, texts_of
 from tree_fairseq.errors import InputError
-from tree_fairseq.nn.copying import SharedTexts, SourcePointer
+from tree_fairseq.nn.copying import SourcePointer
+from tree_fairseq.nn.shared_names import SharedNames, SharedTexts
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.symbols import SymbolEncoding
 
 STOCK = "source_encoder_transformer_tiny"
-WORDS = dictionary("x", "y@@", "\u2581y", "z", "of", "both")
+WORDS = dictionary("x", "y@@", "y", "z", "of@@", "both", ".@@")
 SYMBOLS = ('Name\\s"x^0', '"x^0', '"y^0', '"and^0', '"both^0', '"yy^0', 'arg\\s"x^0', 'Name\\s"y^0')
+SYMBOLS += ('Name\\s"^1', 'Name\\s"^2', 'arg\\s"^2', "List\\selts*2^2")
 TARGETS = SymbolDictionary(dictionary(*SYMBOLS), SymbolEncoding("dfs", "none"), notation_named("python"))
-TEXTS = SharedTexts.of(WORDS, TARGETS)
+TEXTS, NAMES = SharedTexts.of(WORDS, TARGETS), SharedNames.of(WORDS, TARGETS)
+PIECES = [0] * (TARGETS.nspecial + 8) + [1, 2, 2, 0]
 
 
 def stock_inputs(task, *lengths: int) -> dict:
@@ -34,10 +37,11 @@ def stock_inputs(task, *lengths: int) -> dict:
     return inputs
 
 
-def mix(texts: SharedTexts, logits, weights, tokens, gate) -> torch.Tensor:
+def mix(texts: SharedTexts, logits, weights, tokens, gate, names: SharedNames | None = None) -> torch.Tensor:
     """The mixture without the pointer's own weights."""
-    pointer = SimpleNamespace(**vars(texts))
-    return SourcePointer.mix(pointer, logits, weights, texts.of_source[tokens], gate)
+    lengths = None if names is None else SharedNames.find(names, tokens)[1]
+    pointer = SimpleNamespace(**vars(texts), **({} if names is None else vars(names)))
+    return SourcePointer.mix(pointer, logits, weights, texts.of_source[tokens], gate, lengths)
 
 
 def random_batch(seed: int, rows: int = 4, columns: int = 3, width: int = 7):
@@ -62,10 +66,10 @@ def test_the_mixture_and_its_gradients_equal_loops(seed):
     for computed in ("fast", "direct"):
         leaves = [part.clone().requires_grad_() for part in (logits, attention, gate)]
         if computed == "fast":
-            scores = mix(TEXTS, leaves[0], leaves[1], tokens, leaves[2])
+            scores = mix(TEXTS, leaves[0], leaves[1], tokens, leaves[2], NAMES)
         else:
-            source = [[texts_of(WORDS)[token] for token in row] for row in tokens.tolist()]
-            scores = direct_mixture(*leaves, source, texts_of(TARGETS)).log()
+            source = [direct_places([WORDS[token] for token in row]) for row in tokens.tolist()]
+            scores = direct_mixture(*leaves, source, texts_of(TARGETS), PIECES).log()
         found.append([scores, *torch.autograd.grad((scores * weights).sum(), leaves)])
     fast, direct = found
     torch.testing.assert_close(fast[0], direct[0], rtol=1e-12, atol=1e-12)
@@ -80,8 +84,8 @@ def test_probabilities_sum_to_one_and_gradients_are_finite(size, dtype):
     """Also where everything or nothing is copied, and for symbols that are never generated."""
     logits, attention, tokens, gate = random_batch(7)
     leaves = [part.to(dtype).requires_grad_() for part in (logits * size, attention, gate * size)]
-    scores = mix(TEXTS, leaves[0], leaves[1], tokens, leaves[2])
-    torch.testing.assert_close(scores.exp().sum(2), torch.ones(4, 3, dtype=dtype), rtol=1e-5, atol=1e-5)
+    scores = mix(TEXTS, leaves[0], leaves[1], tokens, leaves[2], NAMES)
+    torch.testing.assert_close(scores.exp().sum(2), torch.ones(4, 3, dtype=dtype), rtol=1e-4, atol=1e-4)
     functional.cross_entropy(scores.flatten(0, 1), torch.arange(12) % len(TARGETS)).backward()
     assert all(torch.isfinite(leaf.grad).all() for leaf in leaves)
 
@@ -127,7 +131,8 @@ def test_texts_of_symbols_are_those_of_leaves_and_pieces(notation, binarization,
 
 
 def test_words_lose_the_marks_of_subwords():
-    assert texts_of(WORDS)[WORDS.nspecial :] == ["x", "y", "y", "z", "of", "both"]
+    words = dictionary("x", "y@@", "\u2581y", "z", "of")
+    assert texts_of(words)[words.nspecial :] == ["x", "y", "y", "z", "of"]
 
 
 # The pointer of a model
@@ -135,17 +140,39 @@ def test_words_lose_the_marks_of_subwords():
 
 @pytest.mark.parametrize("arch", [STOCK, "transformer_distance_bias_tiny"])
 def test_a_model_copies_as_the_equations_say(arch):
-    task = tiny_task(joined=True)
+    task = SimpleNamespace(source_dictionary=WORDS, target_dictionary=TARGETS)
     model = build(task, "--copy-source", arch=arch).double()
-    inputs = stock_inputs(task, 5, 3, 8)
-    found, _ = model(**inputs)
-    decoder, tokens = model.decoder, inputs["src_tokens"]
-    encoder_out = model.encoder(tokens, src_lengths=inputs["src_lengths"])
-    states, _ = decoder.extract_features(inputs["prev_output_tokens"], encoder_out)
-    embedded = decoder.embed_scale * decoder.embed_tokens(inputs["prev_output_tokens"])
-    expected = direct_copying(model, states, encoder_out["encoder_out"][0].transpose(0, 1), tokens, embedded)
+    tokens, previous = random_batch(2)[2], torch.randint(4, len(TARGETS), (4, 9))
+    found, _ = model(tokens, tokens.ne(PAD).sum(1), previous)
+    decoder, encoder_out = model.decoder, model.encoder(tokens)
+    states, _ = decoder.extract_features(previous, encoder_out)
+    memory, embedded = (
+        encoder_out["encoder_out"][0].transpose(0, 1),
+        decoder.embed_scale * decoder.embed_tokens(previous),
+    )
+    expected = direct_copying(model, states, memory, tokens, previous, embedded)
     torch.testing.assert_close(found.exp(), expected, rtol=1e-9, atol=1e-12)
     assert_equal_gradients(found.exp(), expected, list(decoder.pointer.parameters()))
+    with torch.no_grad():
+        decoder.pointer.bonuses.zero_()
+        assert not torch.allclose(model(tokens, tokens.ne(PAD).sum(1), previous)[0], found)
+
+
+def test_names_of_a_source_are_found_in_subwords_of_either_kind_and_in_trees():
+    programs = SymbolDictionary(
+        dictionary('Name\\s"^2', '"get^0', '"x^0', 'Name\\s"y^0', 'arg\\s"^1'), TARGETS.encoding, TARGETS.notation
+    )
+    sentencepiece = dictionary("\u2581get", "x", "\u2581y", ".", "\u2581")
+    for source, tokens, names in [
+        (WORDS, "x y@@ y .@@ of@@ both both z", "1 2 - 0 2 - 1 1"),
+        (WORDS, "y@@ .@@ y@@ y@@ of@@ x x", "1 0 4 - - - 1"),
+        (sentencepiece, "\u2581get x . \u2581y \u2581get x x", "2 - 0 1 3 - -"),
+        (programs, 'Name\\s"^2 "get^0 "x^0 arg\\s"^1 "x^0 Name\\s"y^0', "0 2 - 0 1 0"),
+    ]:
+        ids = [source.eos(), *(source.index(token) for token in tokens.split(" ")), source.eos(), source.pad()]
+        continues, lengths = SharedNames.find(SharedNames.of(source, TARGETS), torch.tensor([ids]))
+        shown = ["-" if inner else str(length) for inner, length in zip(continues[0], lengths[0].tolist())]
+        assert " ".join(shown) == f"0 {names} 0 0"
 
 
 def test_the_rest_of_a_model_starts_as_without_a_pointer():

@@ -91,21 +91,27 @@ def test_pairs_that_do_not_parse_are_left_out_and_test_pairs_are_kept_as_wrong(t
 
 
 def test_words_of_text_and_names_of_programs_have_the_same_pieces(tmp_path):
-    """So a name that is one word of the source can be copied piece by piece, also one that training does not have."""
+    """So a name that is one word of the source can be copied piece by piece, also one that training does not have.
+
+    Pieces that training has in programs alone are in the dictionary of the text, too.
+    """
     names = ["getUserName", "userIds_2", "nameOfId", "getIds"]
-    write_lines(tmp_path / "train.en", [f"show {name}, please" for name in names] * 2 + ["what is a?"] * 5)
-    write_lines(tmp_path / "train.sql", [f"SELECT {name}" for name in names] * 2 + ["SELECT a"] * 5)
-    write_lines(tmp_path / "test.en", ["show nameOfUser_2, please", "what is a?"])
-    write_lines(tmp_path / "test.sql", ["SELECT nameOfUser_2", "SELECT a"])
+    write_lines(tmp_path / "train.en", [f"show {name}, please" for name in names] * 2 + ["what is a?"] * 6)
+    write_lines(
+        tmp_path / "train.sql", [f"SELECT {name}" for name in names] * 2 + ["SELECT a"] * 5 + ["SELECT nameB7x"]
+    )
+    write_lines(tmp_path / "test.en", ["show nameOfUser_2, please", "what is B7xOf?"])
+    write_lines(tmp_path / "test.sql", ["SELECT nameOfUser_2", "SELECT B7xOf"])
     preprocess(tmp_path, tmp_path / "bin", "--learn-subwords", 8)
     source, target = (load_dictionary(tmp_path / "bin", lang) for lang in ("en", "sql"))
     record = Manifest.load(tmp_path / "bin").symbols["sql"]
     notation = record.notation_in(tmp_path / "bin")
     texts = SharedTexts.of(source, SymbolDictionary(target, record.encoding, notation))
-    for split in ("train", "test"):
+    for split, count in (("train", 13), ("test", 2)):
+        lines = (tmp_path / f"{split}.en").read_text().splitlines()[:count]
         words = list(token_words(tmp_path / "bin" / f"{split}.en-sql.en", source))
         symbols = token_words(tmp_path / "bin" / f"{split}.en-sql.sql", target)
-        for line, tokens, tree in zip((tmp_path / f"{split}.en").read_text().splitlines(), words, symbols):
+        for line, tokens, tree in zip(lines, words, symbols):
             assert " ".join(tokens).replace("@@ ", "") == line
             assert load_subword_model(str(tmp_path / "bin" / "subwords.en.codes")).split_line(line) == " ".join(tokens)
             leaves = {target.index(symbol) for symbol in tree if notation.leaf_text(record.encoding.split(symbol)[0])}

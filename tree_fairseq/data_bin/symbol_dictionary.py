@@ -18,6 +18,7 @@ from fairseq.data import Dictionary
 from torch import Tensor
 
 from tree_fairseq.errors import CorruptFileError, DictionaryMismatchError, SymbolTreeError
+from tree_fairseq.source_code.productions import is_piece
 from tree_fairseq.support.files import require_plain_file
 from tree_fairseq.trees.notations import Notation
 from tree_fairseq.trees.symbols import NULL, UNKNOWN_LABEL, SymbolEncoding, parents_and_branches, unknown_symbol
@@ -126,6 +127,16 @@ class SymbolDictionary(TreeDictionary):
         # The one branch of a binary tree leads to the next sibling.
         is_leaf = arity == 0 or (self.encoding.binarization == "lcrs" and arity == 1)
         return self.notation.leaf_text(label) if is_leaf and label not in (NULL, UNKNOWN_LABEL) else None
+
+    def pieces(self, index: int) -> int:
+        """Returns the number of pieces of a spelled leaf, by its id; 0 for other symbols."""
+        label, arity = self.encoding.parts(self[index])
+        return arity if arity > 0 and self.notation.leaf_text(label) == "" else 0
+
+    def is_piece(self, index: int) -> bool:
+        """Returns whether an id is a piece of a spelled leaf."""
+        label, _ = self.encoding.parts(self[index])
+        return is_piece(label) and self.notation.leaf_text(label) == label[1:]
 
 
 def texts_of(dictionary: Dictionary) -> list[str | None]:

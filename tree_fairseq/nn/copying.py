@@ -7,11 +7,14 @@ the source::
 
 The text of a word is the word without the mark of a subword, that of a symbol the text of its leaf or piece
 (:meth:`tree_fairseq.trees.notations.Notation.leaf_text`). Targets can be spelled with the symbols of their dictionary,
-so no dictionary is extended. Two cases that the paper does not have:
+so no dictionary is extended. Three cases that the paper does not have:
 
 - several symbols have the same text, such as a name in two productions. They share what is copied in the proportions
   in which P_vocab generates them, so the search may choose between them by its grammar;
-- no symbol has the text of a token. The attention to it goes to P_vocab.
+- no symbol has the text of a token. The attention to it goes to P_vocab;
+- a name of k pieces begins at a token. Then the token stands for its piece and for the spelled leaves of k pieces, and
+  the attention is shared among all of them, again as P_vocab generates them. So whether a name is short or long is
+  copied, too.
 
 With the probability m_c to point at text c, and G_c, the sum of P_vocab over all symbols of this text, a symbol of text
 c has
@@ -19,22 +22,30 @@ c has
     P(y) = P_vocab(y) (k + (1 - p) m_c / G_c),    k = p + (1 - p) (1 - sum of m_c over all texts c)
 
 and a symbol without a text that can be copied has P_vocab(y) k. Probabilities sum to one.
+
+A name in pieces is copied piece by piece. As in the selective read of CopyNet (Gu et al. 2016), the pointer therefore
+knows what has just been written. The logits of attention get a bonus, which is learned, at
+
+- the piece that follows the last one within its name,
+- the token that follows the last one elsewhere,
+- the beginning of a name of k pieces, if the last symbol is a leaf of k pieces.
+
+The odds of copying, (1 - p) / p, grow by the factor by which the bonuses raise the sum of the exponentials of the
+logits.
 """
 
 import functools
-from collections import defaultdict
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Optional
 
 import torch
-from fairseq.data import Dictionary
 from fairseq.dataclass import FairseqDataclass
 from fairseq.models import FairseqEncoder
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tree_fairseq.data_bin.symbol_dictionary import texts_of
 from tree_fairseq.nn.shared_memory import MemoryType, PackedRows, ProjectedMemory, cross_attention_options, row_order
+from tree_fairseq.nn.shared_names import SharedNames, SharedTexts
 from tree_fairseq.nn.tensors import without_autocast
 from tree_fairseq.support.options import option
 
@@ -53,37 +64,6 @@ class CopyConfig(FairseqDataclass):
         "and symbols of the same text get the attention (See et al. 2017)",
         published=False,
     )
-
-
-@dataclass(frozen=True)
-class SharedTexts:
-    """The texts that symbols of both dictionaries have, numbered from 1; 0 is for all others.
-
-    Attributes:
-        of_source: ``[V_source]`` int64, the number of the text of each symbol of the source
-        symbols: ``[1 + C, K]`` int64, the symbols of the target with each of the C texts, padded with padding
-        is_symbol: ``[1 + C, K]`` bool, false for this padding
-    """
-
-    of_source: Tensor
-    symbols: Tensor
-    is_symbol: Tensor
-
-    @classmethod
-    def of(cls, source: Dictionary, target: Dictionary) -> "SharedTexts":
-        """Finds the texts of two dictionaries."""
-        sources = texts_of(source)
-        wanted, found = set(sources) - {None}, defaultdict(list)
-        for symbol, text in enumerate(texts_of(target)):
-            if text in wanted:
-                found[text].append(symbol)
-        numbers = {text: number for number, text in enumerate(found, 1)}
-        symbols = torch.full((1 + len(found), max(map(len, found.values()), default=1)), target.pad())
-        is_symbol = torch.zeros_like(symbols, dtype=torch.bool)
-        for number, ids in enumerate(found.values(), 1):
-            symbols[number, : len(ids)] = torch.tensor(ids)
-            is_symbol[number, : len(ids)] = True
-        return cls(torch.tensor([numbers.get(text, 0) for text in sources]), symbols, is_symbol)
 
 
 def leave_tokens(encoder: FairseqEncoder) -> None:
@@ -114,34 +94,43 @@ class PointedMemory:
 class SourcePointer(nn.Module):
     """An attention head over a decoder's last states, and the gate p between generating and copying.
 
-    p = sigmoid(w_c context + w_s state + w_x embedding + b), eq. 8 of See et al. (2017).
+    p = sigmoid(w_c context + w_s state + w_x embedding + b), eq. 8 of See et al. (2017), before the bonuses.
 
     Args:
         cfg: the model's configuration
         memory_type: how the decoder attends to its encoder's memory
-        texts: of the dictionaries
+        texts, names: of the dictionaries
         embed_dim: width E of the target's embeddings; 0 for a decoder without an input for each place
     """
 
-    def __init__(self, cfg: Any, memory_type: MemoryType, texts: SharedTexts, embed_dim: int):
+    def __init__(self, cfg: Any, memory_type: MemoryType, texts: SharedTexts, names: SharedNames, embed_dim: int):
         super().__init__()
         width = cfg.decoder.output_dim
         options = {**cross_attention_options(cfg), "embed_dim": width, "num_heads": 1}
         self.memory_type = memory_type
         self.attention = memory_type.attention(cfg, **options)
         self.gate = nn.Linear(2 * width + embed_dim, 1)
-        for name, table in vars(texts).items():
+        # Within a name, elsewhere, and at the beginning of a name of the right length.
+        self.bonuses = nn.Parameter(torch.tensor([3.0, 0.0, 3.0])) if embed_dim else None
+        for name, table in {**vars(texts), **vars(names)}.items():
             self.register_buffer(name, table, persistent=False)
 
     def forward(
-        self, logits: Tensor, states: Tensor, embedded: Tensor, encoder_out: dict[str, list], incremental_state: Any
+        self,
+        logits: Tensor,
+        states: Tensor,
+        previous: Tensor,
+        embedded: Tensor,
+        encoder_out: dict[str, list],
+        incremental_state: Any,
     ) -> Tensor:
         """Log-probabilities ``[R, T, V]`` of the mixture; they are logits of themselves.
 
         Args:
             logits: ``[R, T, V]``, of P_vocab
             states: ``[R, T, D]``, from which the logits are
-            embedded: ``[R, T, E]``, the embeddings of the symbols before
+            previous: ``[R, T]`` int64, the symbols before
+            embedded: ``[R, T, E]``, their embeddings
             encoder_out: the output of an encoder that leaves its tokens (:func:`leave_tokens`)
             incremental_state: of a decoding, or None
         """
@@ -150,10 +139,31 @@ class SourcePointer(nn.Module):
         context, weights = self.attention.weigh(states.transpose(0, 1), held)
         [weights] = self.memory_type.describe(weights[0], encoder_out)["attn"]  # R x T x S -> R x T x N
         [tokens], order = encoder_out["src_tokens"], row_order(encoder_out)
-        texts = self.of_source[tokens if order is None else tokens.index_select(0, order)]  # R x N
+        tokens = tokens if order is None else tokens.index_select(0, order)  # R x N
+        texts, names = self.of_source[tokens], SharedNames.find(self, tokens)
         gate = self.gate(torch.cat([context.transpose(0, 1), states, embedded], dim=2))
         with without_autocast(logits):
-            return self.mix(logits, weights, texts, gate)
+            weights, gained = self.raise_weights(weights, previous, texts, *names)
+            return self.mix(logits, weights, texts, gate - gained, names[1])
+
+    def raise_weights(
+        self, weights: Tensor, previous: Tensor, texts: Tensor, continues: Tensor, lengths: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """The attention ``[R, T, N]`` with the bonuses, and the log of the factor of the sum, ``[R, T, 1]``.
+
+        Args:
+            weights: ``[R, T, N]``, the attention without them; what is missing to one is elsewhere in the memory
+            previous: ``[R, T]`` int64, the symbols before
+            texts, continues, lengths: ``[R, N]``, of the tokens (:meth:`SharedNames.find`)
+        """
+        last, before = self.of_target[previous].unsqueeze(2), functional.pad(texts, (1, -1)).unsqueeze(1)
+        follows, continues = (last == before) & (last > 0), continues.unsqueeze(1)  # R x T x N, R x 1 x N
+        begins = (self.pieces[previous].unsqueeze(2) == lengths.unsqueeze(1)) & (lengths > 0).unsqueeze(1)
+        found = torch.stack([follows & continues, follows & ~continues, begins], dim=3)  # R x T x N x 3
+        weights = weights.to(torch.promote_types(weights.dtype, torch.float32))
+        raised = weights * (found.to(weights) @ self.bonuses.to(weights)).exp()
+        total = raised.sum(2, keepdim=True) + (1 - weights.sum(2, keepdim=True)).clamp(min=0)
+        return raised / total, total.log()
 
     def project(self, encoder_out: dict[str, list]) -> "PointedMemory":
         """Projects the memory of B sentences for a decoder that reads it many times."""
@@ -170,7 +180,9 @@ class SourcePointer(nn.Module):
         with without_autocast(logits):
             return self.mix(logits.unsqueeze(1), weights.unsqueeze(1), texts, gate.unsqueeze(1)).squeeze(1)
 
-    def mix(self, logits: Tensor, weights: Tensor, texts: Tensor, gate: Tensor) -> Tensor:
+    def mix(
+        self, logits: Tensor, weights: Tensor, texts: Tensor, gate: Tensor, lengths: Optional[Tensor] = None
+    ) -> Tensor:
         """Log-probabilities ``[R, T, V]`` of the mixture, in single precision at least.
 
         Args:
@@ -178,23 +190,69 @@ class SourcePointer(nn.Module):
             weights: ``[R, T, N]``, the attention a
             texts: ``[R, N]`` int64, the numbers of the texts of the tokens
             gate: ``[R, T, 1]``, the logit of p
+            lengths: ``[R, N]`` int64, pieces of the name that begins at each token; None if that is not copied
         """
         exact = torch.promote_types(logits.dtype, torch.float32)
         logits, weights, gate = logits.to(exact), weights.to(exact), gate.to(exact)
         has_text, is_same = texts > 0, texts.unsqueeze(2) == texts.unsqueeze(1)  # R x N, R x N x N
-        elsewhere = (1 - (weights * has_text.unsqueeze(1)).sum(2, keepdim=True)).clamp(min=0)
-        kept = gate.sigmoid() + (-gate).sigmoid() * elsewhere
+        by_text = SymbolGroups.of(logits, self.symbols[texts], self.is_symbol[texts])
+        to_text, to_length = weights * has_text.unsqueeze(1), None
+        if lengths is not None and self.is_leaf.any():
+            by_length = SymbolGroups.of(logits, self.leaves[None], self.is_leaf[None])
+            is_length = lengths.unsqueeze(2) == torch.arange(len(self.leaves), device=lengths.device)
+            is_length = is_length & self.is_leaf.any(1)  # R x N x L
+            # A name of a length that no leaf has is copied by its text alone.
+            has_length = is_length.any(2).unsqueeze(1)
+            share = (by_length.total @ is_length.mT.to(exact) - by_text.total).sigmoid().where(has_text.unsqueeze(1), 1)
+            to_length = weights * share * has_length
+            to_text = to_text - to_length * has_text.unsqueeze(1)
+        elsewhere = 1 - to_text.sum(2, keepdim=True) - (0 if to_length is None else to_length.sum(2, keepdim=True))
+        kept = gate.sigmoid() + (-gate).sigmoid() * elsewhere.clamp(min=0)
         kept = kept.clamp(min=torch.finfo(exact).tiny).log()  # k, R x T x 1
-
-        # The symbols of each text, at the first of its tokens; a symbol has one text.
-        symbols, is_symbol = self.symbols[texts], self.is_symbol[texts].unsqueeze(1)  # R x N x K, R x 1 x N x K
-        index = symbols.flatten(1).unsqueeze(1).expand(-1, logits.size(1), -1)  # R x T x NK
-        own = logits.gather(2, index).unflatten(2, symbols.shape[1:])  # R x T x N x K
-        total = own.masked_fill(~is_symbol & has_text[:, None, :, None], -torch.inf).logsumexp(3)  # R x T x N
-        mass = weights @ is_same.to(exact)  # m, R x T x N
-        is_copied = (has_text & ~is_same.tril(-1).any(2)).unsqueeze(1) & (mass > torch.finfo(exact).tiny)
         all_symbols = logits.logsumexp(2, keepdim=True)
-        share = total - all_symbols  # log G
-        ratio = mass.where(is_copied, 1).log() + functional.logsigmoid(-gate) - share - kept  # (1 - p) m / (G k)
-        gained = torch.logaddexp(ratio, torch.zeros_like(ratio)).where(is_copied, 0).unsqueeze(3) * is_symbol
-        return (logits + (kept - all_symbols)).scatter_add_(2, index, gained.flatten(2))
+        factor = functional.logsigmoid(-gate) + all_symbols - kept  # (1 - p) / k
+        # A text is at the first of its tokens.
+        is_first = has_text & ~is_same.tril(-1).any(2)
+        mixed = by_text.add(logits + (kept - all_symbols), to_text @ is_same.to(exact) * is_first.unsqueeze(1), factor)
+        return mixed if to_length is None else by_length.add(mixed, to_length @ is_length.to(exact), factor)
+
+
+@dataclass(frozen=True)
+class SymbolGroups:
+    """M groups of up to K symbols; a symbol is in one group. R is 1 if all rows have the same.
+
+    Attributes:
+        symbols, is_symbol: ``[R, M, K]`` int64 and bool, false for padding
+        total: ``[R, T, M]``, log of the sum of the exponentials of the logits of each group; of a group without symbols
+            it is any number
+    """
+
+    symbols: Tensor
+    is_symbol: Tensor
+    total: Tensor
+
+    @classmethod
+    def of(cls, logits: Tensor, symbols: Tensor, is_symbol: Tensor) -> "SymbolGroups":
+        """Finds the sums in logits ``[R, T, V]``."""
+        own = logits.gather(2, cls._index(logits, symbols)).unflatten(2, symbols.shape[1:])  # R x T x M x K
+        is_out = ~is_symbol & is_symbol.any(2, keepdim=True)
+        return cls(symbols, is_symbol, own.masked_fill(is_out.unsqueeze(1), -torch.inf).logsumexp(3))
+
+    @staticmethod
+    def _index(logits: Tensor, symbols: Tensor) -> Tensor:
+        return symbols.flatten(1).unsqueeze(1).expand(*logits.shape[:2], -1)  # R x T x MK
+
+    def add(self, scores: Tensor, mass: Tensor, factor: Tensor) -> Tensor:
+        """Adds to scores ``[R, T, V]`` of symbols the log of 1 + f m / G.
+
+        Args:
+            scores: log-probabilities
+            mass: ``[R, T, M]``, the probability m to point at each group
+            factor: ``[R, T, 1]``, the log of f
+        """
+        is_copied = mass > torch.finfo(mass.dtype).tiny
+        ratio = mass.where(is_copied, 1).log() + factor - self.total
+        gained = torch.logaddexp(ratio, torch.zeros_like(ratio)).where(is_copied, 0).unsqueeze(3)
+        return scores.scatter_add(
+            2, self._index(scores, self.symbols), (gained * self.is_symbol.unsqueeze(1)).flatten(2)
+        )

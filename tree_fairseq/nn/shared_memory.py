@@ -384,4 +384,5 @@ class MemoryDecoder(TransformerDecoderBase):
         features, extra = super().forward(*arguments, features_only=True, **kwargs)
         read = prev_output_tokens if incremental_state is None else prev_output_tokens[:, -1:]
         embedded = self.embed_scale * self.embed_tokens(read)
-        return self.pointer(self.output_layer(features), features, embedded, encoder_out, incremental_state), extra
+        logits = self.output_layer(features)
+        return self.pointer(logits, features, read, embedded, encoder_out, incremental_state), extra

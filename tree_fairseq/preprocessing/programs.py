@@ -18,11 +18,12 @@ from tree_fairseq.parsing.corpus import parse_corpus
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions, registered_parser
 from tree_fairseq.preprocessing.plan import Inputs, PreprocessPlan, SymbolSide
+from tree_fairseq.preprocessing.text_files import SideRequest
 from tree_fairseq.source_code.field_types import probe
 from tree_fairseq.source_code.language import Language
 from tree_fairseq.source_code.productions import MOST_CHILDREN, QUOTE, split_leaf
 from tree_fairseq.source_code.spelling import CHARACTERS, Spelling, learn_spellings
-from tree_fairseq.trees.name_pieces import words_of
+from tree_fairseq.trees.name_pieces import NamePieces, words_of
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.symbols import SymbolEncoding
 from tree_fairseq.trees.text import Chunk, FaultyLines, chunk_lines, inspect_text, read_lines, require_parallel, tokens
@@ -131,8 +132,7 @@ def _spellings(plan: PreprocessPlan, inputs: Inputs, labels: dict[str, Counter[s
 
     Text whose subwords are to be learned is cut into the same pieces.
     """
-    requests = plan.text.requests.values()
-    texts = [each for each in requests if each.must_learn and each.kind == BPE and ("train", each.lang) in inputs]
+    texts = [request for request in _cut_texts(plan) if ("train", request.lang) in inputs]
     words: Counter[str] = Counter()
     for request in texts:
         for line in read_lines(inputs["train", request.lang].path):
@@ -147,6 +147,11 @@ def _spellings(plan: PreprocessPlan, inputs: Inputs, labels: dict[str, Counter[s
         programs = [(Spelling.load(found[lang]), labels[lang]) for lang in found]
         Spelling.of_text(programs, words).save(plan.text.learned_model(request, work))
     return found
+
+
+def _cut_texts(plan: PreprocessPlan) -> list[SideRequest]:
+    """The texts whose subwords are learned together with the pieces of names in programs."""
+    return [request for request in plan.text.requests.values() if request.must_learn and request.kind == BPE]
 
 
 def _given(plan: PreprocessPlan, side: SymbolSide) -> Path | None:
@@ -173,6 +178,15 @@ def spare_symbols(symbols: Iterable[str], spelling: Path, encoding: SymbolEncodi
     leaves = itertools.product((f"{head} {QUOTE}" for head in heads if head), range(1, MOST_CHILDREN + 1))
     pieces = ((QUOTE + character, 0) for character in {*CHARACTERS, *model.known})
     return {encoding.join(label, arity) for label, arity in itertools.chain(leaves, pieces)}
+
+
+def spare_words(plan: PreprocessPlan, work: Work) -> dict[str, set[str]]:
+    """The pieces of names that the dictionaries of texts beside programs have, even if training lacks them."""
+    found = {}
+    for request in _cut_texts(plan) if any(side.spelling is not None for side in plan.symbol_sides) else ():
+        pieces = {*CHARACTERS, *NamePieces.load(plan.text.learned_model(request, work)).known}
+        found[request.lang] = {piece + mark for piece in pieces if not piece.isspace() for mark in ("", "@@")}
+    return found
 
 
 def write_types(path: str | os.PathLike, side: SymbolSide, symbols: Path, work: Work) -> None:

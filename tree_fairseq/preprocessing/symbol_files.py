@@ -26,7 +26,7 @@ from tree_fairseq.data_bin.token_files import found_impl, most_frequent, token_f
 from tree_fairseq.errors import ArityMismatchError, InputError
 from tree_fairseq.parsing.corpus import parse_corpus
 from tree_fairseq.preprocessing.plan import Inputs, PreprocessPlan, SymbolSide
-from tree_fairseq.preprocessing.programs import spare_symbols, spelling_name, write_types
+from tree_fairseq.preprocessing.programs import spare_symbols, spare_words, spelling_name, write_types
 from tree_fairseq.source_code.productions import MOST_CHILDREN
 from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.symbols import NULL, parents_and_branches, tree_of_forest, unknown_symbol
@@ -199,6 +199,11 @@ class SymbolFiles:
             path = args.srcdict or args.tgtdict
             path = path or self._make_dictionary(self.plan.languages, leaves, "joined", *of_source)
             changes = {"srcdict": path, "tgtdict": None}
+        else:
+            for lang, spare in spare_words(self.plan, self.work).items():
+                is_source = lang == args.source_lang
+                name, limits = ("srcdict", of_source) if is_source else ("tgtdict", of_target)
+                changes[name] = self._make_word_dictionary(lang, leaves, spare, *limits)
         for side in self.plan.symbol_sides:
             if not args.joined_dictionary:
                 name, limits = ("srcdict", of_source) if side.side == "source" else ("tgtdict", of_target)
@@ -237,6 +242,21 @@ class SymbolFiles:
             spare=spare,
         )
         path = str(self.work.staging.folder("symbols") / f"dict.{name}.txt")
+        dictionary.save(path)
+        return path
+
+    def _make_word_dictionary(self, lang: str, leaves: Path, spare: Iterable[str], threshold: int, nwords: int) -> str:
+        """As fairseq makes it, with the ``spare`` words."""
+        dictionary = Dictionary()
+        for word, count in Counter(
+            itertools.chain.from_iterable(map(tokens, read_lines(leaves / f"train.{lang}")))
+        ).items():
+            dictionary.add_symbol(word, count)
+        dictionary.finalize(threshold, nwords, padding_factor=1)
+        for word in sorted(spare):
+            dictionary.add_symbol(word, 0)
+        dictionary.pad_to_multiple_(self.plan.args.padding_factor)
+        path = str(self.work.staging.folder("symbols") / f"dict.{lang}.txt")
         dictionary.save(path)
         return path
 
