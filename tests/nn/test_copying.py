@@ -154,6 +154,9 @@ def test_a_model_copies_as_the_equations_say(arch):
     torch.testing.assert_close(found.exp(), expected, rtol=1e-9, atol=1e-12)
     assert_equal_gradients(found.exp(), expected, list(decoder.pointer.parameters()))
     with torch.no_grad():
+        state, steps = {}, range(1, 1 + previous.size(1))
+        in_steps = [decoder(previous[:, :step], encoder_out, incremental_state=state)[0] for step in steps]
+        torch.testing.assert_close(torch.cat(in_steps, dim=1), found, rtol=1e-9, atol=1e-12)
         decoder.pointer.bonuses.zero_()
         assert not torch.allclose(model(tokens, tokens.ne(PAD).sum(1), previous)[0], found)
 
