@@ -156,7 +156,9 @@ def test_a_model_copies_as_the_equations_say(arch):
     with torch.no_grad():
         state, steps = {}, range(1, 1 + previous.size(1))
         in_steps = [decoder(previous[:, :step], encoder_out, incremental_state=state)[0] for step in steps]
-        torch.testing.assert_close(torch.cat(in_steps, dim=1), found, rtol=1e-9, atol=1e-12)
+        torch.testing.assert_close(
+            torch.cat(in_steps, dim=1), found, rtol=1e-5, atol=1e-6
+        )  # fairseq's positions are floats
         decoder.pointer.bonuses.zero_()
         assert not torch.allclose(model(tokens, tokens.ne(PAD).sum(1), previous)[0], found)
 
