@@ -14,10 +14,10 @@ from tree_fairseq.data_bin.symbol_dictionary import texts_of
 
 @dataclass(frozen=True)
 class Place:
-    """A token of a source: its text, whether it continues the name before it, and the pieces of the name it begins."""
+    """A token of a source: its text, the pieces of its name before it, and the pieces of the name it begins."""
 
     text: str | None
-    continues: bool = False
+    before: int = 0
     length: int = 0
 
 
@@ -28,13 +28,15 @@ def direct_places(words: Sequence[str]) -> list[Place]:
     goes_on = [name and word.endswith("@@") for name, word in zip(is_name, words)]
     places = []
     for place, text in enumerate(texts):
-        continues = is_name[place] and place > 0 and goes_on[place - 1]
+        start = place
+        while is_name[place] and start > 0 and goes_on[start - 1]:
+            start -= 1
         end = place
         while goes_on[end] and end + 1 < len(words) and is_name[end + 1]:
             end += 1
         text = None if text in ("<s>", "</s>", "<pad>", "<unk>") else text
-        begins = text is not None and is_name[place] and not continues
-        places.append(Place(text, continues, end + 1 - place if begins else 0))
+        begins = text is not None and is_name[place] and start == place
+        places.append(Place(text, place - start, end + 1 - place if begins else 0))
     return places
 
 
@@ -77,11 +79,19 @@ def direct_mixture(
     return torch.stack(rows)
 
 
-def direct_bonus(places: Sequence[Place], token: int, text: str | None, count: int, bonuses: Tensor) -> Tensor:
-    """What is added to the logit of a token after a symbol of a text, or a spelled leaf of so many pieces."""
-    bonus = bonuses.new_zeros(())
-    if token and text is not None and places[token - 1].text == text:
-        bonus = bonus + bonuses[0 if places[token].continues else 1]
+def direct_bonus(
+    places: Sequence[Place], token: int, texts: Sequence[str | None], written: int, count: int, bonuses: Tensor
+) -> Tensor:
+    """What is added to the logit of a token, after symbols of these texts.
+
+    The last ``written`` of them are pieces of a name; the last one is a spelled leaf of ``count`` pieces.
+    """
+    bonus, before = bonuses.new_zeros(()), places[token].before
+    own = [place.text for place in places[:token]]
+    if before and before == written and own[-before:] == list(texts[-before:]) and None not in own[-before:]:
+        bonus = bonus + bonuses[0]
+    if not before and own and own[-1] is not None and own[-1] == texts[-1]:
+        bonus = bonus + bonuses[1]
     if count and places[token].length == count:
         bonus = bonus + bonuses[2]
     return bonus
@@ -119,26 +129,24 @@ def direct_copying(
     if previous is None:
         return direct_mixture(decoder.output_layer(states), attention, gate, source, symbols)
     pieces = pointer.pieces.tolist()
-    raised = torch.stack(
-        [
-            torch.stack(
-                [
-                    torch.stack(
-                        [
-                            direct_bonus(places, token, symbols[last], pieces[last], pointer.bonuses).exp()
-                            for token in range(len(places))
-                        ]
-                    )
-                    for last in row
-                ]
-            )
-            for places, row in zip(source, previous.tolist())
-        ]
-    )  # R x T x N
-    raised = scores * raised
+    bonuses = [
+        torch.stack([direct_bonus(places, token, *written, pointer.bonuses) for token in range(len(places))])
+        for places, row in zip(source, previous.tolist())
+        for written in _histories(row, symbols, decoder.dictionary, pieces)
+    ]
+    raised = scores * torch.stack(bonuses).view_as(scores).exp()  # R x T x N
     total = raised.sum(2, keepdim=True)
     copies = (-gate).exp() * total / scores.sum(2, keepdim=True)  # the odds
     return direct_mixture(decoder.output_layer(states), raised / total, -copies.log(), source, symbols, pieces)
+
+
+def _histories(row: Sequence[int], texts: Sequence[str | None], dictionary, pieces: Sequence[int]):
+    """For each column: the texts so far, how many pieces of a name end there, and the pieces of a spelled leaf."""
+    for column, symbol in enumerate(row):
+        written = 0
+        while written <= column and dictionary[row[column - written]].startswith('"'):
+            written += 1
+        yield [texts[each] for each in row[: column + 1]], written, pieces[symbol]
 
 
 def assert_equal_gradients(fast: Tensor, direct: Tensor, parameters: Sequence[Tensor]) -> None:

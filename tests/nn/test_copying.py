@@ -142,25 +142,31 @@ def test_words_lose_the_marks_of_subwords():
 def test_a_model_copies_as_the_equations_say(arch):
     task = SimpleNamespace(source_dictionary=WORDS, target_dictionary=TARGETS)
     model = build(task, "--copy-source", arch=arch).double()
-    tokens, previous = random_batch(2)[2], torch.randint(4, len(TARGETS), (4, 9))
+    # Names of several pieces, written from their beginning, are frequent among these.
+    torch.manual_seed(0)
+    some = torch.tensor([WORDS.index(word) for word in ("y@@", "y@@", "y@@", "x", "y", "of@@", "both", ".@@")])
+    tokens = some[torch.randint(8, (4, 14))]
+    tokens[1, 9:], tokens[3, 12:] = PAD, PAD
+    some = torch.tensor([TARGETS.index(each) for each in ('"y^0', '"y^0', '"y^0', '"x^0', *SYMBOLS[-4:])])
+    previous = some[torch.randint(8, (4, 30))]
     found, _ = model(tokens, tokens.ne(PAD).sum(1), previous)
     decoder, encoder_out = model.decoder, model.encoder(tokens)
     states, _ = decoder.extract_features(previous, encoder_out)
-    memory, embedded = (
-        encoder_out["encoder_out"][0].transpose(0, 1),
-        decoder.embed_scale * decoder.embed_tokens(previous),
-    )
+    memory = encoder_out["encoder_out"][0].transpose(0, 1)
+    embedded = decoder.embed_scale * decoder.embed_tokens(previous)
     expected = direct_copying(model, states, memory, tokens, previous, embedded)
     torch.testing.assert_close(found.exp(), expected, rtol=1e-9, atol=1e-12)
     assert_equal_gradients(found.exp(), expected, list(decoder.pointer.parameters()))
     with torch.no_grad():
         state, steps = {}, range(1, 1 + previous.size(1))
         in_steps = [decoder(previous[:, :step], encoder_out, incremental_state=state)[0] for step in steps]
-        torch.testing.assert_close(
-            torch.cat(in_steps, dim=1), found, rtol=1e-5, atol=1e-6
-        )  # fairseq's positions are floats
-        decoder.pointer.bonuses.zero_()
-        assert not torch.allclose(model(tokens, tokens.ne(PAD).sum(1), previous)[0], found)
+        # fairseq's positions are single precision.
+        torch.testing.assert_close(torch.cat(in_steps, dim=1), found, rtol=1e-5, atol=1e-6)
+        for place in range(3):
+            kept = decoder.pointer.bonuses.clone()
+            decoder.pointer.bonuses[place] += 1
+            assert not torch.allclose(model(tokens, tokens.ne(PAD).sum(1), previous)[0], found)
+            decoder.pointer.bonuses.copy_(kept)
 
 
 def test_names_of_a_source_are_found_in_subwords_of_either_kind_and_in_trees():
@@ -169,15 +175,14 @@ def test_names_of_a_source_are_found_in_subwords_of_either_kind_and_in_trees():
     )
     sentencepiece = dictionary("\u2581get", "x", "\u2581y", ".", "\u2581")
     for source, tokens, names in [
-        (WORDS, "x y@@ y .@@ of@@ both both z", "1 2 - 0 2 - 1 1"),
-        (WORDS, "y@@ .@@ y@@ y@@ of@@ x x", "1 0 4 - - - 1"),
-        (sentencepiece, "\u2581get x . \u2581y \u2581get x x", "2 - 0 1 3 - -"),
-        (programs, 'Name\\s"^2 "get^0 "x^0 arg\\s"^1 "x^0 Name\\s"y^0', "0 2 - 0 1 0"),
+        (WORDS, "x y@@ y .@@ of@@ both both z", "1 2 -1 0 2 -1 1 1"),
+        (WORDS, "y@@ .@@ y@@ y@@ of@@ x x", "1 0 4 -1 -2 -3 1"),
+        (sentencepiece, "\u2581get x . \u2581y \u2581get x x", "2 -1 0 1 3 -1 -2"),
+        (programs, 'Name\\s"^2 "get^0 "x^0 arg\\s"^1 "x^0 Name\\s"y^0', "0 2 -1 0 1 0"),
     ]:
         ids = [source.eos(), *(source.index(token) for token in tokens.split(" ")), source.eos(), source.pad()]
-        continues, lengths = SharedNames.find(SharedNames.of(source, TARGETS), torch.tensor([ids]))
-        shown = ["-" if inner else str(length) for inner, length in zip(continues[0], lengths[0].tolist())]
-        assert " ".join(shown) == f"0 {names} 0 0"
+        before, lengths = SharedNames.find(SharedNames.of(source, TARGETS), torch.tensor([ids]))
+        assert " ".join(map(str, (lengths - before)[0].tolist())) == f"0 {names} 0 0"
 
 
 def test_the_rest_of_a_model_starts_as_without_a_pointer():

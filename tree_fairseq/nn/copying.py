@@ -26,8 +26,8 @@ and a symbol without a text that can be copied has P_vocab(y) k. Probabilities s
 A name in pieces is copied piece by piece. As in the selective read of CopyNet (Gu et al. 2016), the pointer therefore
 knows what has just been written. The logits of attention get a bonus, which is learned, at
 
-- the piece that follows the last one within its name,
-- the token that follows the last one elsewhere,
+- the next piece of each name that begins as the name that is being written,
+- the tokens that follow the last one elsewhere,
 - the beginning of a name of k pieces, if the last symbol is a leaf of k pieces.
 
 The odds of copying, (1 - p) / p, grow by the factor by which the bonuses raise the sum of the exponentials of the
@@ -111,7 +111,7 @@ class SourcePointer(nn.Module):
         self.attention = memory_type.attention(cfg, **options)
         self.gate = nn.Linear(2 * width + embed_dim, 1)
         # Within a name, elsewhere, and at the beginning of a name of the right length.
-        self.bonuses = nn.Parameter(torch.tensor([3.0, 0.0, 3.0])) if embed_dim else None
+        self.bonuses = nn.Parameter(torch.tensor([4.0, 0.0, 4.0])) if embed_dim else None
         for name, table in {**vars(texts), **vars(names)}.items():
             self.register_buffer(name, table, persistent=False)
 
@@ -129,8 +129,8 @@ class SourcePointer(nn.Module):
         Args:
             logits: ``[R, T, V]``, of P_vocab
             states: ``[R, T, D]``, from which the logits are
-            previous: ``[R, T]`` int64, the symbols before
-            embedded: ``[R, T, E]``, their embeddings
+            previous: ``[R, T']`` int64, the symbols before; the last T in a decoding
+            embedded: ``[R, T, E]``, the embeddings of the last T of them
             encoder_out: the output of an encoder that leaves its tokens (:func:`leave_tokens`)
             incremental_state: of a decoding, or None
         """
@@ -147,21 +147,30 @@ class SourcePointer(nn.Module):
             return self.mix(logits, weights, texts, gate - gained, names[1])
 
     def raise_weights(
-        self, weights: Tensor, previous: Tensor, texts: Tensor, continues: Tensor, lengths: Tensor
+        self, weights: Tensor, previous: Tensor, texts: Tensor, before: Tensor, lengths: Tensor
     ) -> tuple[Tensor, Tensor]:
         """The attention ``[R, T, N]`` with the bonuses, and the log of the factor of the sum, ``[R, T, 1]``.
 
         Args:
             weights: ``[R, T, N]``, the attention without them; what is missing to one is elsewhere in the memory
-            previous: ``[R, T]`` int64, the symbols before
-            texts, continues, lengths: ``[R, N]``, of the tokens (:meth:`SharedNames.find`)
+            previous: ``[R, T']`` int64, the symbols before
+            texts, before, lengths: ``[R, N]``, of the tokens (:meth:`SharedNames.find`)
         """
-        last, before = self.of_target[previous].unsqueeze(2), functional.pad(texts, (1, -1)).unsqueeze(1)
-        follows, continues = (last == before) & (last > 0), continues.unsqueeze(1)  # R x T x N, R x 1 x N
+        longest, columns = int(lengths.max()), weights.size(1)
+        previous = previous[:, -columns - longest :]
+        written, last = SharedNames.written(self, previous), self.of_target[previous]
+        found = (last.unsqueeze(2) == functional.pad(texts, (1, -1)).unsqueeze(1)) & (last > 0).unsqueeze(2)
+        elsewhere, is_same = found & (before == 0).unsqueeze(1), found  # R x T' x N
+        continues = torch.zeros_like(found)
+        for count in range(1, min(longest, 1 + previous.size(1))):
+            # As many pieces are written as the token has before it, and they are the same.
+            here = (written == count).unsqueeze(2) & (before == count).unsqueeze(1)
+            continues |= is_same & here
+            is_same = is_same & functional.pad(found, (count, -count, count, -count))
         begins = (self.pieces[previous].unsqueeze(2) == lengths.unsqueeze(1)) & (lengths > 0).unsqueeze(1)
-        found = torch.stack([follows & continues, follows & ~continues, begins], dim=3)  # R x T x N x 3
+        kinds = torch.stack([continues, elsewhere, begins], dim=3)[:, -columns:]  # R x T x N x 3
         weights = weights.to(torch.promote_types(weights.dtype, torch.float32))
-        raised = weights * (found.to(weights) @ self.bonuses.to(weights)).exp()
+        raised = weights * (kinds.to(weights) @ self.bonuses.to(weights)).exp()
         total = raised.sum(2, keepdim=True) + (1 - weights.sum(2, keepdim=True)).clamp(min=0)
         return raised / total, total.log()
 

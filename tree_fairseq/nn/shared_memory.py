@@ -385,4 +385,4 @@ class MemoryDecoder(TransformerDecoderBase):
         read = prev_output_tokens if incremental_state is None else prev_output_tokens[:, -1:]
         embedded = self.embed_scale * self.embed_tokens(read)
         logits = self.output_layer(features)
-        return self.pointer(logits, features, read, embedded, encoder_out, incremental_state), extra
+        return self.pointer(logits, features, prev_output_tokens, embedded, encoder_out, incremental_state), extra

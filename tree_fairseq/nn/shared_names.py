@@ -54,6 +54,7 @@ class SharedNames:
     Attributes:
         is_name: ``[V_source]`` bool, a name or a piece of one
         is_open, is_inner: ``[V_source]`` bool; a token continues the name before it if that is open and it is inner
+        is_part: ``[V]`` bool, a piece of a spelled leaf, or a subword that goes on
         pieces: ``[V]`` int64, the number of pieces of a spelled leaf; 0 for other symbols of the target
         leaves: ``[1 + L, K]`` int64, the spelled leaves of each number of pieces, padded with padding
         is_leaf: ``[1 + L, K]`` bool, false for this padding
@@ -62,6 +63,7 @@ class SharedNames:
     is_name: Tensor
     is_open: Tensor
     is_inner: Tensor
+    is_part: Tensor
     pieces: Tensor
     leaves: Tensor
     is_leaf: Tensor
@@ -76,13 +78,15 @@ class SharedNames:
             has_starts = any(word.startswith(_START) for word in source.symbols)
             is_open = [has_starts or word.endswith(_MARK) for word in source.symbols]
             is_inner = [not word.startswith(_START) for word in source.symbols]
-        pieces = [0] * len(target)
         if isinstance(target, SymbolDictionary):
             pieces = [target.pieces(symbol) for symbol in range(len(target))]
+            is_part = [target.is_piece(symbol) for symbol in range(len(target))]
+        else:
+            pieces, is_part = [0] * len(target), [word.endswith(_MARK) for word in target.symbols]
         leaves: list[list[int]] = [[] for _ in range(1 + max(pieces))]
         for symbol, count in enumerate(pieces):
             leaves[count].append(symbol)
-        tables = (torch.tensor(table) for table in (is_name, is_open, is_inner, pieces))
+        tables = (torch.tensor(table) for table in (is_name, is_open, is_inner, is_part, pieces))
         return cls(*tables, *_padded([[], *leaves[1:]], target.pad()))
 
     @staticmethod
@@ -90,8 +94,8 @@ class SharedNames:
         """Finds the names in sources ``[R, N]``, given these tables.
 
         Returns:
-            ``[R, N]`` bool, whether a token continues the name before it; and ``[R, N]`` int64, the number of pieces of
-            the name that begins at a token, or 0
+            ``[R, N]`` int64, how many pieces of its name stand before each token, and the number of pieces of the name
+            that begins at a token, or 0
         """
         is_name = tables.is_name[tokens]
         continues = is_name & tables.is_inner[tokens]
@@ -101,7 +105,18 @@ class SharedNames:
         number = starts.cumsum(1) * is_name  # of the name of each token, from 1
         lengths = torch.zeros(len(tokens), tokens.size(1) + 1, dtype=torch.int64, device=tokens.device)
         lengths.scatter_add_(1, number, is_name.long())
-        return continues, lengths.gather(1, number) * starts
+        return _since(~continues), lengths.gather(1, number) * starts
+
+    @staticmethod
+    def written(tables: Any, symbols: Tensor) -> Tensor:
+        """Returns how many pieces of an unfinished name end at each of the symbols ``[R, T]`` of a target, int64."""
+        return _since(~tables.is_part[symbols])
+
+
+def _since(ends: Tensor) -> Tensor:
+    """How many columns ago the last true one was, ``[R, N]`` int64; those before the first count from the start."""
+    columns = torch.arange(1, 1 + ends.size(1), device=ends.device)
+    return columns - (columns * ends).cummax(1).values
 
 
 def _padded(rows: Sequence[Iterable[int]], pad: int) -> tuple[Tensor, Tensor]:
