@@ -7,6 +7,9 @@ from __future__ import annotations
 import re
 
 import pytest
+import torch
+from fairseq.checkpoint_utils import load_model_ensemble
+from fairseq.tasks import TASK_DATACLASS_REGISTRY, TASK_REGISTRY
 
 from tests.end_to_end.commands import hypotheses, lines_of, logged, run
 from tests.end_to_end.roads import take_all
@@ -15,6 +18,7 @@ from tests.end_to_end.tiny_programs import write_corpus
 from tree_fairseq import hub
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.errors import DataFolderError, DictionaryMismatchError, MissingTreesError, StructuralSearchError
+from tree_fairseq.tasks.tree_task import TreeEnsemble
 from tree_fairseq.trees.notations import notation_named
 
 SIZES = (
@@ -76,14 +80,40 @@ def test_all_roads_agree(system, caplog, tmp_path):
 
 @pytest.mark.parametrize("system", ["tree-to-tree"], indirect=True)
 def test_stock_models_train_on_the_same_folder(system, tmp_path):
-    """Under this task their outputs are trees, too; under the stock task they are whatever they are."""
+    """Under this task their outputs are trees, too; under the stock task they are whatever they are.
+
+    Those of the stock task have learned that a source ends with EOS, and read it under this task, too.
+    """
     log = train(system.data, tmp_path / "here", *SIZES, arch="transformer")
     assert logged("loss", log)
     stock = ("--task", "translation")
     assert logged("loss", train(system.data, tmp_path / "stock", *SIZES, arch="transformer", task=stock))
-    path = ("--path", tmp_path / "here/checkpoint_best.pt", "--cpu", "--beam", 2, "--max-len-b", 20)
-    found = hypotheses(run("generate", system.data, *TASK, *path))
-    assert len(found) == 16 and all(BRACKET.read(text) for text, _ in found.values())
+    for folder in ("here", "stock"):
+        path = ("--path", tmp_path / folder / "checkpoint_best.pt", "--cpu", "--beam", 2, "--max-len-b", 20)
+        found = hypotheses(run("generate", system.data, *TASK, *path))
+        assert len(found) == 16 and all(BRACKET.read(text) for text, _ in found.values())
+    for left_pads in (True, False):
+        structural, *of_stock = [
+            encoded(system.data, task, tmp_path / folder / "checkpoint_best.pt", left_pads)
+            for task, folder in [(TASK[1], "here"), (TASK[1], "stock"), ("translation", "stock")]
+        ]
+        torch.testing.assert_close(*of_stock)
+        assert len(structural) == len(of_stock[0]) - 1
+
+
+def encoded(data, name: str, path, left_pads: bool) -> torch.Tensor:
+    """The states ``[N, 3, D]`` of the first sources of the test set, as a search under a task has them."""
+    config = TASK_DATACLASS_REGISTRY[name](
+        data=str(data), dataset_impl="mmap", required_seq_len_multiple=1, left_pad_source=left_pads
+    )
+    task = TASK_REGISTRY[name].setup_task(config)
+    [model], _ = load_model_ensemble([str(path)], task=task)
+    task.load_dataset("test")
+    pairs = task.dataset("test")
+    batch = pairs.collater([pairs[index] for index in range(3)])
+    [encoder_out] = TreeEnsemble([model.eval()]).forward_encoder(batch["net_input"])
+    [states], [padding] = encoder_out["encoder_out"], encoder_out["encoder_padding_mask"]
+    return states.masked_fill(padding.t().unsqueeze(2), 0)
 
 
 def test_another_encoding_is_refused(corpus, tmp_path):

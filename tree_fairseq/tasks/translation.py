@@ -20,7 +20,14 @@ from tree_fairseq.nn.tree_batch import NodeArrays, TreeReader
 from tree_fairseq.parsing.trust import require_read_by_parser
 from tree_fairseq.tasks.pair_dataset import NewSpanPairDataset, SpanPairDataset, SymbolPairDataset, collate_symbol_trees
 from tree_fairseq.tasks.sides import ParsedSide, load_side
-from tree_fairseq.tasks.tree_task import NewTextConfig, TreeTask, TreeTaskConfig, digest_of, require_same_folders
+from tree_fairseq.tasks.tree_task import (
+    NewTextConfig,
+    TreeTask,
+    TreeTaskConfig,
+    digest_of,
+    end_sources,
+    require_same_folders,
+)
 from tree_fairseq.tasks.unknown_tokens import count_typed
 from tree_fairseq.trees.tree import Forest
 
@@ -68,6 +75,7 @@ class TranslationWithTreesTask(TreeTask, TranslationTask):
         self.target_side = load_side(cfg, folder, cfg.target_lang, tgt_dict, self.target_modalities)
         require_read_by_parser(self.source_side.options, cfg)
         super().__init__(cfg, self.source_side.dictionary, self.target_side.dictionary)
+        self.is_checkpoint_of_ours = True  # the one that was loaded last
         if self.source_side.labels is not None:
             logger.info("[%s] label dictionary: %d types", cfg.source_lang, len(self.source_side.labels))
 
@@ -137,6 +145,18 @@ class TranslationWithTreesTask(TreeTask, TranslationTask):
         return NewSpanPairDataset(pairs, lines.trees, side.labels.pad())
 
     # Checkpoints
+
+    def load_state_dict(self, state_dict: dict) -> None:
+        """Also finds out whether a checkpoint is one of another task."""
+        super().load_state_dict(state_dict)
+        self.is_checkpoint_of_ours = "symbol_trees" in state_dict
+
+    def build_model(self, cfg, from_checkpoint: bool = False):
+        """Builds the model; that of another task's checkpoint reads EOS after trees, as it did in training."""
+        model = super().build_model(cfg, from_checkpoint)
+        if from_checkpoint and self.source_side.modality == SYMBOLS and not self.is_checkpoint_of_ours:
+            end_sources(model, self.source_dictionary)
+        return model
 
     def checkpoint_facts(self) -> dict[str, Any]:
         """Returns digests of the dictionaries, the labels of constituency trees, and how symbol trees were encoded."""

@@ -19,6 +19,7 @@ from fairseq.logging import metrics
 from fairseq.sequence_generator import EnsembleModel, EnsembleModelWithAlignment
 from fairseq.tasks import FairseqTask
 from torch import nn
+from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tree_fairseq.data_bin.manifest import Manifest
@@ -44,10 +45,24 @@ def drop_trees(model: nn.Module, names: Collection[str]) -> None:
     model.register_forward_pre_hook(lambda module, args, kwargs: (args, inputs_read(module, kwargs)), with_kwargs=True)
 
 
+def end_sources(model: nn.Module, dictionary: Dictionary) -> None:
+    """Gives a model of another task the sources that it was trained on, which end with EOS even if they are trees."""
+    model.source_end = (dictionary.eos(), dictionary.pad())
+
+
 def inputs_read(model: nn.Module, inputs: dict[str, Any]) -> dict[str, Any]:
-    """Returns the inputs without the trees that a model does not read."""
+    """Returns the inputs as a model reads them: without :func:`drop_trees`' trees, with the end of :func:`end_sources`.
+
+    Sources are ``[B, N]``, padded on either side.
+    """
     unread = getattr(model, "unread_trees", ())
-    return {name: value for name, value in inputs.items() if name not in unread}
+    read = {name: value for name, value in inputs.items() if name not in unread}
+    if hasattr(model, "source_end"):
+        tokens, (eos, pad) = read["src_tokens"], model.source_end
+        after = (torch.arange(1, 1 + tokens.size(1), device=tokens.device) * tokens.ne(pad)).amax(1, keepdim=True)
+        read["src_tokens"] = functional.pad(tokens, (0, 1), value=pad).scatter(1, after, eos)
+        read["src_lengths"] = read["src_lengths"] + 1
+    return read
 
 
 class TreeEnsemble(EnsembleModel):
