@@ -174,9 +174,13 @@ def test_a_missing_library_is_named_with_the_command_that_installs_it(name):
     done = subprocess.run([sys.executable, "-c", WITHOUT, name], capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 1 and done.stdout == ""
     assert done.stderr.startswith(f"tree-fairseq needs {name}, which is not installed: pip install torch"), done.stderr
+    page = (ROOT / "docs/installation.md").read_text().partition("## A new environment for a wheel")[2].split("```")[1]
+    for command in page.splitlines():  # a wheel brings no pages: the message has all commands of this one
+        if "pip install" in command and ".whl" not in command:
+            assert all(word in done.stderr for word in command.split()), (command, done.stderr)
 
 
 def test_a_fairseq_of_another_python_is_named():
     error = ValueError("mutable default <class 'fairseq.dataclass.configs.CommonConfig'> for field common")
-    assert "install fairseq-fixed" in unusable_environment(error)
+    assert "pip install --no-build-isolation fairseq-fixed" in unusable_environment(error)
     assert unusable_environment(ValueError("another")) is None

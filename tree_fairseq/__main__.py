@@ -27,6 +27,7 @@ COMMANDS = {
         "scores of hypotheses: BLEU, chrF, TER, trees, brackets, classes, ROUGE, with paired tests",
     ),
 }
+_FAIRSEQ = "pip install cython setuptools wheel numpy, then pip install --no-build-isolation fairseq-fixed"
 
 
 def print_path(arguments: list[str] | None = None) -> int:
@@ -55,17 +56,14 @@ def main(arguments: list[str] | None = None) -> int:
 
 def unusable_environment(error: Exception) -> str | None:
     """Says what to install if an error shows that torch or fairseq is missing, or is not made for this Python."""
-    fairseq = "fairseq-fixed" if sys.version_info >= (3, 11) else "'fairseq==0.12.2'"
     if isinstance(error, ModuleNotFoundError) and error.name in ("torch", "fairseq"):
         return (
-            f"tree-fairseq needs {error.name}, which is not installed: pip install torch, then pip install {fairseq}. "
-            "docs/installation.md has all commands."
+            f"tree-fairseq needs {error.name}, which is not installed: pip install torch torchaudio (for CPUs, add "
+            f"--index-url https://download.pytorch.org/whl/cpu), then {_FAIRSEQ}."
         )
     if "mutable default" in str(error):
-        return (
-            "The fairseq that is installed is not made for Python 3.11 and later: pip uninstall -y fairseq, then pip "
-            "install fairseq-fixed."
-        )
+        wrong = "The fairseq that is installed is not made for Python 3.11 and later"
+        return f"{wrong}: pip uninstall -y fairseq, then {_FAIRSEQ}."
     return None
 
 
