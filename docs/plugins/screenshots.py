@@ -4,7 +4,6 @@
     python -m docs.plugins.screenshots docs/images
     python -m docs.plugins.screenshots docs/images --document demo.json --pictures sql --sentence 9
     python -m docs.plugins.screenshots docs/images --document demo.json --pictures parse accumulation attention --tab 1
-    python -m docs.plugins.screenshots docs/images --document treeformer.json --pictures chart --sentence 1
 
 Without a document, all pictures but ``sql`` are made from the sample of the tests.
 """

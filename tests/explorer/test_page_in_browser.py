@@ -149,7 +149,12 @@ def test_a_tree_is_saved_as_it_is_drawn(driver, show):
     assert base64.b64decode(image.partition(",")[2]).startswith(b"\x89PNG")
 
 
-def test_a_wide_tree_says_that_it_can_be_scrolled(driver, show):
+def test_a_wide_tree_says_that_it_can_be_scrolled_and_begins_at_its_root(driver, show):
+    show(sentence=0, view="parse")
+    driver.execute_script("arguments[0].style.width = '90px'", box := one(driver, ".picture"))
+    until(lambda: one(driver, ".hint").is_displayed())
+    frame, root = box.rect, one(driver, ".picture .node").rect
+    assert frame["x"] <= root["x"] and root["x"] + root["width"] <= frame["x"] + frame["width"]
     driver.set_window_size(400, 800)
     try:
         show(sentence=0, view="parse")

@@ -45,18 +45,18 @@ function saveButtons(picture, title) {
 
 /**
  * The place of a picture, with a line below it while a part of the picture is out of sight. It begins at the first node
- * that is wrong.
+ * that is wrong, or at the root.
  */
 function withScrollHint(scroll) {
   const hint = html("p", { class: "hint small quiet", hidden: true }, "↔ Scroll sideways: the picture is wider than its place.");
   let placed = false;
   new ResizeObserver(() => {
     hint.hidden = scroll.scrollWidth <= scroll.clientWidth + 1;
-    const wrong = scroll.querySelector(".wrong");
-    if (placed || hint.hidden || !wrong) return;
+    const first = scroll.querySelector(".wrong") ?? scroll.querySelector(".node");
+    if (placed || hint.hidden || !first) return;
     placed = true;
-    for (const [side, first, size] of [["scrollLeft", "left", "clientWidth"], ["scrollTop", "top", "clientHeight"]]) {
-      scroll[side] += wrong.getBoundingClientRect()[first] - scroll.getBoundingClientRect()[first] - scroll[size] / 3;
+    for (const [side, edge, size] of [["scrollLeft", "left", "clientWidth"], ["scrollTop", "top", "clientHeight"]]) {
+      scroll[side] += first.getBoundingClientRect()[edge] - scroll.getBoundingClientRect()[edge] - scroll[size] / 3;
     }
   }).observe(scroll);
   return [scroll, hint];
