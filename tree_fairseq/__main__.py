@@ -22,10 +22,7 @@ COMMANDS = {
     "induce": ("commands.induce:main", "trees that a Treeformer induces, and their F1"),
     "repairs": ("repairs.table:main", "the functions of fairseq and torch that the package replaces, and why"),
     "explore": ("commands.explore:main", "a page that shows what models do with sentences"),
-    "score": (
-        "scoring.__main__:main",
-        "scores of hypotheses: BLEU, chrF, TER, trees, brackets, classes, ROUGE, with paired tests",
-    ),
+    "score": ("scoring.__main__:main", "BLEU, chrF, TER, ROUGE, trees, brackets and classes, with paired tests"),
 }
 _FAIRSEQ = "pip install cython setuptools wheel numpy, then pip install --no-build-isolation fairseq-fixed"
 

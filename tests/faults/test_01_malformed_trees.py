@@ -24,6 +24,10 @@ CASES = [
     ("the dog barks", errors.OutsideTreeError, 1, "'the' belongs to no tree"),
     ("(NN dog) . (VB barks)", errors.OutsideTreeError, 10, "'.' belongs to no tree"),
     ("\ufeff(NN dog)", errors.OutsideTreeError, 1, "byte order mark"),
+    ("#BOS 1 0 1 0", errors.OutsideTreeError, 1, "export format of NEGRA"),
+    ("Die\tART\t--\tNK\t500", errors.OutsideTreeError, 1, "export format of NEGRA"),
+    ("Die\tdie\tART\tNom\tNK\t500", errors.OutsideTreeError, 1, "export format of NEGRA"),
+    ("pos\tthe film is good", errors.OutsideTreeError, 1, "to --task tree_classification"),
 ]
 
 

@@ -23,6 +23,7 @@ ROWS = [
     ("", errors.EmptyDocumentError, None, "no text"),
     (" \u3000 \tpos", errors.EmptyDocumentError, None, "no text"),
     ("\tpos", errors.EmptyDocumentError, None, "no text"),
+    ("pos\ta good film", errors.LabelColumnError, 5, "If the class comes first, swap the columns: awk"),
     ("a good film\t-", errors.UnlabelledExampleError, None, "an example without a class"),
     ("a good film\t<unk>", errors.ClassError, None, "special symbol"),
     ("a good film\t<pad>", errors.ClassError, None, "special symbol"),

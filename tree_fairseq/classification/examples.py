@@ -161,7 +161,8 @@ def _one_class(label: str, column: int) -> str:
     names = label.split()
     if len(names) != 1:
         problem = f"the class {label!r} is not one word" if names else "there is no class after the tab"
-        raise LabelColumnError(problem, column=column, hint=_COLUMNS)
+        swap = r" If the class comes first, swap the columns: awk -F'\t' '{print $2 FS $1}' FILE." if names else ""
+        raise LabelColumnError(problem, column=column, hint=_COLUMNS + swap)
     if names == [UNLABELLED]:
         raise UnlabelledExampleError(
             f"the class is {UNLABELLED}, which marks an example without a class",

@@ -253,7 +253,7 @@ def _parsed(args: argparse.Namespace, parser: LineParser) -> Iterator[tuple[str,
                 yield from ((" ".join(tree.leaves()), (tree,)) for tree in own.forest)
     for error in faults.errors if args.read is not None else ():
         error.column = None  # the tree may have had several lines
-        if isinstance(error, OutsideTreeError):
+        if isinstance(error, OutsideTreeError) and error.hint.startswith("A line holds"):
             error.hint = "Between trees are only blank lines, and lines that begin with <, %, #, ; or *."
     faults.raise_all()
     if left_out := +left_out:

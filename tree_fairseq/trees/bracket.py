@@ -39,6 +39,12 @@ DEPTH_LIMIT = 100_000  # the greatest depth of a tree: so many brackets may be o
 _INDEX = re.compile(r"([0-9]{1,9})=.")
 _TOKEN = re.compile(r"[()]|[^ \t()]+")
 _ON_LINES = "tree-fairseq parse --read penn turns other files into such lines."
+_OTHER_FORMS = {
+    "\ufeff": "Save the file without a byte order mark.",
+    r"#(?:FORMAT|BO[ST]|\d+\t)|[^\t]+\t+(?:[^\t]+\t+){3,4}\d+\s*$": "This is the export format of NEGRA and TIGER: take "
+    "the treebank's brackets, as its own tools write them.",
+    r"[^\t()]+\t[^\t()]+$": "The line is two columns, no tree: give a text and its class to --task tree_classification.",
+}  # lines of other formats, and the way out
 _MIXED_HINT = "Give every word a tag of its own, as in (NP (DT the) (NN man))."
 
 # Unicode's whitespace (str.isspace) except blank and tab. fairseq splits tokens at every such character.
@@ -148,9 +154,8 @@ class _StrictReader:
 
     def _text(self, text: str, column: int) -> None:
         if not self.open_nodes:
-            hint = f"A line holds only whole trees, such as (S ...). {_ON_LINES}"
-            if text.startswith("\ufeff"):
-                hint = "Save the file without a byte order mark."
+            default = f"A line holds only whole trees, such as (S ...). {_ON_LINES}"
+            hint = next((hint for form, hint in _OTHER_FORMS if re.match(form, self.line)), default)
             raise OutsideTreeError(f"{shorten(text)!r} belongs to no tree", column=column, hint=hint)
         node = self.open_nodes[-1]
         if not node.label:

@@ -27,7 +27,7 @@ _NO_WORDS = ("-NONE-", "-DFL-")  # empty elements; the marks of disfluencies
 _NOTES = ("CODE", "METADATA", "META")
 _BESIDE_ROOT = ("ID", "REF", "COMMENT")
 _STRANGE = re.compile(r"^\w+[^\w.,$-]+\w+$|_(?!sub$)")
-_BESIDE_TREES = re.compile(r"[<%#;*]|\(\s*END_OF_TEXT_UNIT\s*\)\s*$")
+_BESIDE_TREES = re.compile(r"[<%;*]|#(?!FORMAT|BO[ST]|\d+\t)|\(\s*END_OF_TEXT_UNIT\s*\)\s*$")
 
 
 @dataclass(frozen=True)
