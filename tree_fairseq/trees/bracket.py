@@ -41,9 +41,9 @@ _TOKEN = re.compile(r"[()]|[^ \t()]+")
 _ON_LINES = "tree-fairseq parse --read penn turns other files into such lines."
 _OTHER_FORMS = {
     "\ufeff": "Save the file without a byte order mark.",
-    r"#(?:FORMAT|BO[ST]|\d+\t)|[^\t]+\t+(?:[^\t]+\t+){3,4}\d+\s*$": "This is the export format of NEGRA and TIGER: take "
-    "the treebank's brackets, as its own tools write them.",
-    r"[^\t()]+\t[^\t()]+$": "The line is two columns, no tree: give a text and its class to --task tree_classification.",
+    r"#(?:FORMAT|BO[ST]|\d+\t)|[^\t]+\t+(?:[^\t]+\t+){3,4}\d+\s*$": "This is the export format of NEGRA and TIGER: "
+    "take the treebank's brackets, as its own tools write them.",
+    r"[^\t()]+\t[^\t()]+$": "These are two columns, no tree: give a text and its class to --task tree_classification.",
 }  # lines of other formats, and the way out
 _MIXED_HINT = "Give every word a tag of its own, as in (NP (DT the) (NN man))."
 
@@ -155,7 +155,7 @@ class _StrictReader:
     def _text(self, text: str, column: int) -> None:
         if not self.open_nodes:
             default = f"A line holds only whole trees, such as (S ...). {_ON_LINES}"
-            hint = next((hint for form, hint in _OTHER_FORMS if re.match(form, self.line)), default)
+            hint = next((hint for form, hint in _OTHER_FORMS.items() if re.match(form, self.line)), default)
             raise OutsideTreeError(f"{shorten(text)!r} belongs to no tree", column=column, hint=hint)
         node = self.open_nodes[-1]
         if not node.label:
