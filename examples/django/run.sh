@@ -48,7 +48,7 @@ step "$RUN/checkpoints/checkpoint_last.pt" fairseq-train "$BIN" --user-dir "$ROO
     --decoder-layers 2 --decoder-embed-dim 256 --decoder-ffn-embed-dim 512 --decoder-attention-heads 4 \
     --optimizer adam --adam-betas '(0.9, 0.98)' --clip-norm 1 --lr 1e-3 --lr-scheduler inverse_sqrt --warmup-updates 500 \
     --criterion label_smoothed_cross_entropy --label-smoothing 0.1 \
-    --max-target-positions 2048 --max-tokens "$((4096 / GPUS))" --required-batch-size-multiple 1 --max-epoch 30 --seed "$SEED" \
+    --max-target-positions 2048 --max-tokens "$((4096 / GPUS))" --required-batch-size-multiple 1 --max-epoch 20 --seed "$SEED" \
     --keep-last-epochs 5 --save-dir "$RUN/checkpoints" \
     --no-progress-bar --log-interval 100 --log-file "$RUN/train.log" "${TOY_FLAGS[@]}" "${TRAIN_FLAGS[@]}"
 step "$RUN/checkpoints/average.pt" tree-fairseq average "$RUN/checkpoints" --last-epochs "$((TOY ? 2 : 5))" \

@@ -36,8 +36,8 @@ SCORERS = {
 def main(arguments: list[str] | None = None) -> int:
     """Scores files, or runs the scorer that the first argument names; the exit status is 2 for an unknown name."""
     given = sys.argv[1:] if arguments is None else arguments
-    is_file = given and (given[0].startswith("-") or Path(given[0]).exists() or not did_you_mean(given[0], SCORERS))
-    if given and not is_file:
+    is_name = given and not given[0].startswith("-") and did_you_mean(given[0], SCORERS)
+    if is_name and not Path(given[0]).is_file():  # a folder may be called like a scorer
         return run_command("tree-fairseq score", SCORERS, given)
     log_to_standard_error()  # before the libraries of metrics are imported, one of which sets logging up, too
     from tree_fairseq.scoring import hypothesis_files
