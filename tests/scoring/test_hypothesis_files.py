@@ -243,13 +243,18 @@ def test_faults_are_named(folder, caplog):
     assert "is not a number" in refused(caplog, "--metrics", "numbers")
 
 
-def test_names_and_help(capsys):
+def test_names_and_help(capsys, tmp_path, monkeypatch):
     with pytest.raises(SystemExit) as ended:
         main(["--help"])
     assert ended.value.code == 0
     listed = capsys.readouterr().out
     assert "HYPOTHESES" in listed and "structural" in listed and "tree-fairseq score NAME --run DIR" in listed
     assert main(["structual"]) == 2
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "code").mkdir()
+    with pytest.raises(SystemExit):
+        main(["code", "--help"])
+    assert "--run" in capsys.readouterr().out
 
 
 PAGE = Path(__file__).parents[2] / "docs" / "scoring.md"
