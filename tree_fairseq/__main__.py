@@ -37,8 +37,6 @@ def print_path(arguments: list[str] | None = None) -> int:
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command that the first argument names; returns its exit status, 2 for an unknown name.
 
-    >>> main(["check", "data-bin"])
-
     The path alone is printed without arguments, so that ``--user-dir $(python -m tree_fairseq)`` works everywhere.
     """
     given = sys.argv[1:] if arguments is None else arguments

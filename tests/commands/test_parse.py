@@ -104,6 +104,7 @@ def test_files_of_other_programs_are_read(tmp_path, capsys):
         (["a", "out", "--shard", "2/2"], "I/N with I from 0 to N-1, such as 0/8, not '2/2'"),
         (["-", "out"], "a corpus is read from a file"),
         (["a", "out", "--read", "penn"], "--read penn writes to the standard output"),
+        (["a", "--read", "pen"], "Did you mean penn?"),
         (["a", "--join", "out"], "--join out reads its shards: leave out a"),
     ],
 )

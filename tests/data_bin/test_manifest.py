@@ -56,6 +56,8 @@ def test_removing_a_split_removes_its_files(folder):
     assert "train.en-de.en.tree.bin" in manifest.files
     with pytest.raises(MissingTreesError, match="train, test, but not for valid"):
         manifest.split("en", "valid")
+    with pytest.raises(MissingTreesError, match=r"not for trian: .*Did you mean train\?"):
+        manifest.split("en", "trian")
 
 
 def test_the_message_names_lines_with_other_numbers_of_leaves(folder):

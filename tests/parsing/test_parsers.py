@@ -60,6 +60,8 @@ def test_parsers_are_found_by_name():
 def test_the_message_about_an_unknown_parser_names_the_known_ones():
     with pytest.raises(ParserUnavailableError, match="the parsers are balanced, benepar, brackets, corenlp, "):
         build_parser(ParserOptions(name="berkeley"))
+    with pytest.raises(ParserUnavailableError, match=r"Did you mean stanza\?"):
+        build_parser(ParserOptions(name="stanz"))
 
 
 def test_existing_trees_have_no_parser():

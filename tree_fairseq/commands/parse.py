@@ -32,7 +32,7 @@ from itertools import islice
 from pathlib import Path
 
 from tree_fairseq.commands.tree_formats import FORMATS, TreeFormat
-from tree_fairseq.errors import InputError, OutsideTreeError
+from tree_fairseq.errors import InputError, OutsideTreeError, did_you_mean
 from tree_fairseq.parsing.corenlp_parser import read_corenlp
 from tree_fairseq.parsing.corpus import ShardReport, parse_corpus, parse_shard_alone, shards_of
 from tree_fairseq.parsing.joining import finished_shards, join_shards
@@ -43,7 +43,7 @@ from tree_fairseq.parsing.ray_engine import pool_for
 from tree_fairseq.source_code.registry import registered_languages
 from tree_fairseq.support.files import standard_input
 from tree_fairseq.support.options import command, given_arguments, refuse_unread
-from tree_fairseq.trees.notations import NOTATIONS, notation_named
+from tree_fairseq.trees.notations import NOTATIONS, notation_named, notation_names
 from tree_fairseq.trees.text import FaultyLines, decode_lines, read_lines
 from tree_fairseq.trees.tree import Forest
 from tree_fairseq.trees.treebanks import left_out_message, penn_trees, strange_labels
@@ -69,7 +69,7 @@ def _reading(name: str) -> str:
     try:
         return name if name in READERS else notation_named(name) and name
     except InputError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+        raise argparse.ArgumentTypeError(f"{error} {did_you_mean(name, [*READERS, *notation_names()])}") from None
 
 
 def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Callable, ClassVar, TypeVar
 
-from tree_fairseq import __version__
+from tree_fairseq import __version__, errors
 from tree_fairseq.data_bin.index_files import MANIFEST_NAME
 from tree_fairseq.data_bin.records import Record, SideRecord, SymbolSideRecord
 from tree_fairseq.data_bin.token_files import found_impl, token_file_names, token_prefix
@@ -314,7 +314,9 @@ _PREPROCESS = "preprocess it with the dictionaries of this folder (--srcdict, --
 
 def _record_of(split: str, records: dict[str, Any], found: str, way_out: str) -> Any:
     if split not in records:
-        raise MissingTreesError(f"{found} for {', '.join(records) or 'no split'}, but not for {split}: {way_out}")
+        there = ", ".join(records) or "no split"
+        near = errors.did_you_mean(split, records)
+        raise MissingTreesError(f"{found} for {there}, but not for {split}: {way_out}. {near}".rstrip())
     return records[split]
 
 

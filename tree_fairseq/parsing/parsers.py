@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from tree_fairseq.errors import InputError, ParserError, ParserUnavailableError, TooManyParseFailuresError
+from tree_fairseq.errors import InputError, ParserError, ParserUnavailableError, TooManyParseFailuresError, did_you_mean
 from tree_fairseq.parsing.interface import ConstituencyParser
 from tree_fairseq.trees.tree import Tree, binary_tree
 from tree_fairseq.trees.treebanks import SEPARATORS, Conventions
@@ -249,7 +249,8 @@ def registered_parser(name: str) -> Registration:
         except ImportError as error:
             raise ParserUnavailableError(f"--tree-parser {name}: {module} cannot be imported: {error}") from error
     if own_name not in _REGISTRY:
-        raise ParserUnavailableError(f"there is no parser {own_name!r}; the parsers are {', '.join(parser_names())}")
+        known = f"the parsers are {', '.join(parser_names())}. {did_you_mean(own_name, _REGISTRY)}"
+        raise ParserUnavailableError(f"there is no parser {own_name!r}; {known}".rstrip())
     return _REGISTRY[own_name]
 
 
