@@ -195,6 +195,7 @@ def test_a_full_queue_is_refused_and_readers_who_left_get_nothing(server):
         connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=20)
         connection.request("POST", "/explain", json.dumps({"text": f"{number}"}), JSON)
         waiting.append(connection)
+        eventually(lambda: tab.at_once == 1)  # the first one is the first to be explained
     eventually(lambda: server._places._value == 0 and tab.at_once == 1)
     status, message = problem(ask(server, body={"text": "one more"}, Content_Type="application/json"))
     assert status == 503 and f"{MOST_WAITING} sentences are waiting" in message
