@@ -117,6 +117,10 @@ def test_words_of_text_and_names_of_programs_have_the_same_pieces(tmp_path):
             leaves = {target.index(symbol) for symbol in tree if notation.leaf_text(record.encoding.split(symbol)[0])}
             pointed = set(texts.symbols[texts.of_source[[source.index(token) for token in tokens]]].flatten().tolist())
             assert leaves and leaves <= pointed
+    given = tmp_path / "dict.en.txt"
+    given.write_text((tmp_path / "bin" / "dict.en.txt").read_text() + "zebra 1\n")
+    preprocess(tmp_path, tmp_path / "again", "--learn-subwords", 8, "--srcdict", given)
+    assert "zebra" in load_dictionary(tmp_path / "again", "en")
 
 
 def test_programs_on_both_sides(tmp_path):

@@ -101,7 +101,7 @@ class Staging:
         self._seen = self._published()
 
     def _published(self) -> tuple[int, ...] | None:
-        """Returns an identity of the published state of the destination, or None if there is none."""
+        """Returns what identifies the published state of the destination; None before the first one."""
         with contextlib.suppress(OSError):
             status = os.stat(self.destination / MANIFEST_NAME)
             return status.st_ino, status.st_size, status.st_mtime_ns

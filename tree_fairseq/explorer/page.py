@@ -63,7 +63,7 @@ def page_html(document: dict, limit: int = LIMIT) -> str:
 
 
 def _fit(sentences: list[dict], room: int) -> list[str]:
-    """Packs sentences as JSON, the longest ones without their views if there is no room."""
+    """Packs sentences as JSON; the longest ones lose their views until all of them fit."""
     entries = [_entry(sentence) for sentence in sentences]
     size = sum(len(entry) + 1 for entry in entries)
     for index in sorted(range(len(sentences)), key=lambda index: -len(sentences[index].get("tokens") or ())):

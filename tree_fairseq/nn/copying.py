@@ -129,7 +129,7 @@ class SourcePointer(nn.Module):
         Args:
             logits: ``[R, T, V]``, of P_vocab
             states: ``[R, T, D]``, from which the logits are
-            previous: ``[R, T']`` int64, the symbols before; the last T in a decoding
+            previous: ``[R, T']`` int64, the symbols before the states, and in a decoding all earlier ones, too
             embedded: ``[R, T, E]``, the embeddings of the last T of them
             encoder_out: the output of an encoder that leaves its tokens (:func:`leave_tokens`)
             incremental_state: of a decoding, or None
@@ -206,7 +206,7 @@ class SourcePointer(nn.Module):
         has_text, is_same = texts > 0, texts.unsqueeze(2) == texts.unsqueeze(1)  # R x N, R x N x N
         by_text = SymbolGroups.of(logits, self.symbols[texts], self.is_symbol[texts])
         to_text, to_length = weights * has_text.unsqueeze(1), None
-        if lengths is not None and self.is_leaf.any():
+        if lengths is not None and len(self.leaves) > 1:
             by_length = SymbolGroups.of(logits, self.leaves[None], self.is_leaf[None])
             is_length = lengths.unsqueeze(2) == torch.arange(len(self.leaves), device=lengths.device)
             is_length = is_length & self.is_leaf.any(1)  # R x N x L

@@ -13,9 +13,9 @@ from fairseq.data import Dictionary
 from torch import Tensor
 
 from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary, texts_of
+from tree_fairseq.parsing.pieces import BPE_JOINER, SENTENCEPIECE_MARK
 
 _NAME = re.compile(r"\w+")
-_MARK, _START = "@@", "\u2581"  # subword-nmt marks what goes on, SentencePiece what begins
 
 
 @dataclass(frozen=True)
@@ -74,15 +74,16 @@ class SharedNames:
         if isinstance(source, SymbolDictionary):
             is_name = is_open = is_inner = [source.is_piece(symbol) for symbol in range(len(source))]
         else:
+            # SentencePiece marks where a word begins, subword-nmt where it goes on.
             is_name = [bool(text and _NAME.fullmatch(text)) for text in texts_of(source)]
-            has_starts = any(word.startswith(_START) for word in source.symbols)
-            is_open = [has_starts or word.endswith(_MARK) for word in source.symbols]
-            is_inner = [not word.startswith(_START) for word in source.symbols]
+            has_starts = any(word.startswith(SENTENCEPIECE_MARK) for word in source.symbols)
+            is_open = [has_starts or word.endswith(BPE_JOINER) for word in source.symbols]
+            is_inner = [not word.startswith(SENTENCEPIECE_MARK) for word in source.symbols]
         if isinstance(target, SymbolDictionary):
             pieces = [target.pieces(symbol) for symbol in range(len(target))]
             is_part = [target.is_piece(symbol) for symbol in range(len(target))]
         else:
-            pieces, is_part = [0] * len(target), [word.endswith(_MARK) for word in target.symbols]
+            pieces, is_part = [0] * len(target), [word.endswith(BPE_JOINER) for word in target.symbols]
         leaves: list[list[int]] = [[] for _ in range(1 + max(pieces))]
         for symbol, count in enumerate(pieces):
             leaves[count].append(symbol)

@@ -159,7 +159,7 @@ def parse_blocks(
 
 
 def parse_shard(shard: Shard, parser: LineParser, first_line: int) -> ShardReport:
-    """Parses a shard and writes its files: see :func:`parse_blocks`. Raises DiskFullError if there is no room."""
+    """Parses a shard and writes its files: see :func:`parse_blocks`. Raises DiskFullError on a full disk."""
     with shard.new_trees() as file:
         report = parse_blocks(shard, shard.blocks(), parser, first_line, file)
     shard.finish(report)

@@ -17,6 +17,7 @@ from tree_fairseq.errors import InputError
 from tree_fairseq.parsing.corpus import parse_corpus
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions, registered_parser
+from tree_fairseq.parsing.pieces import BPE_JOINER
 from tree_fairseq.preprocessing.plan import Inputs, PreprocessPlan, SymbolSide
 from tree_fairseq.preprocessing.text_files import SideRequest
 from tree_fairseq.source_code.field_types import probe
@@ -185,7 +186,7 @@ def spare_words(plan: PreprocessPlan, work: Work) -> dict[str, set[str]]:
     found = {}
     for request in _cut_texts(plan) if any(side.spelling is not None for side in plan.symbol_sides) else ():
         pieces = {*CHARACTERS, *NamePieces.load(plan.text.learned_model(request, work)).known}
-        found[request.lang] = {piece + mark for piece in pieces if not piece.isspace() for mark in ("", "@@")}
+        found[request.lang] = {piece + mark for piece in pieces if not piece.isspace() for mark in ("", BPE_JOINER)}
     return found
 
 

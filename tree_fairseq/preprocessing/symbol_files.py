@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fairseq.data import Dictionary
+from fairseq.tasks import FairseqTask
 
 from tree_fairseq.data_bin.records import SymbolSplitRecord
 from tree_fairseq.data_bin.staging import PARSED, Work
@@ -203,7 +204,7 @@ class SymbolFiles:
             for lang, spare in spare_words(self.plan, self.work).items():
                 is_source = lang == args.source_lang
                 name, limits = ("srcdict", of_source) if is_source else ("tgtdict", of_target)
-                changes[name] = self._make_word_dictionary(lang, leaves, spare, *limits)
+                changes[name] = getattr(args, name) or self._make_word_dictionary(lang, leaves, spare, *limits)
         for side in self.plan.symbol_sides:
             if not args.joined_dictionary:
                 name, limits = ("srcdict", of_source) if side.side == "source" else ("tgtdict", of_target)
@@ -246,13 +247,9 @@ class SymbolFiles:
         return path
 
     def _make_word_dictionary(self, lang: str, leaves: Path, spare: Iterable[str], threshold: int, nwords: int) -> str:
-        """As fairseq makes it, with the ``spare`` words."""
-        dictionary = Dictionary()
-        for word, count in Counter(
-            itertools.chain.from_iterable(map(tokens, read_lines(leaves / f"train.{lang}")))
-        ).items():
-            dictionary.add_symbol(word, count)
-        dictionary.finalize(threshold, nwords, padding_factor=1)
+        """fairseq's dictionary, with the ``spare`` words."""
+        text = str(leaves / f"train.{lang}")
+        dictionary = FairseqTask.build_dictionary([text], threshold=threshold, nwords=nwords, padding_factor=1)
         for word in sorted(spare):
             dictionary.add_symbol(word, 0)
         dictionary.pad_to_multiple_(self.plan.args.padding_factor)
