@@ -287,7 +287,7 @@ def _mean_hours(result: dict, name: str, spent: str) -> float | None:
 
 def plots(result: dict) -> list[Plot]:
     """Returns the plots that a file asks for, of the means over the seeds."""
-    systems, (metric, title) = result["measured"]["systems"], next(iter(result["metrics"].items()))
+    systems, title = result["measured"]["systems"], next(iter(result["metrics"].values()))
     found: dict[tuple[str, str], list[Line]] = defaultdict(list)  # by the names of the axes
     for name, own in systems.items():
         if "curve" in own:
@@ -299,9 +299,6 @@ def plots(result: dict) -> list[Plot]:
             means = {part: fmean(run[part] for run in own[entry]) for part in own[entry][0]}
             points = [(int(re.match(r"\d+", part)[0]), mean) for part, mean in means.items()]
             found[result[entry]["title"].partition(" (")[0] + ", from", title].append(Line(name, points))
-    for name, line in result.get("sweep", {}).get("lines", {}).items():
-        points = sorted((float(number), fmean(systems[own]["metrics"][metric])) for number, own in line.items())
-        found[result["sweep"]["title"], title].append(Line(name, points))
     return [Plot("", across, up, lines, logarithmic=False) for (across, up), lines in found.items()]
 
 

@@ -114,15 +114,13 @@ def test_the_summary_says_what_helps_and_what_it_costs():
 def test_pictures_show_means_over_the_seeds():
     result = measured(53, 52, 48)
     result["curve"] = {"metric": "loss", "title": "loss"}
-    result["sweep"] = {"title": "pairs", "lines": {"trees": {"10": "b", "1": "a"}}}
     result["parts"] = {"title": "words"}
     own = result["measured"]["systems"]["a"]
     own["curve"] = [[[100, 4.0], [200, 3.0], [300, 2.0]], [[90, 4.0], [190, 3.0], [290, 2.0]]]
     own["parts"] = [{"1-5 (7)": 10.0, "6+ (3)": 20.0}, {"1-5 (7)": 20.0, "6+ (3)": 30.0}]
-    curve, part, sweep = results.plots(result)
+    curve, part = results.plots(result)
     assert curve.lines[0].points == [(100, pytest.approx(3.95)), (200, pytest.approx(2.95))]
     assert part.lines[0].points == [(1, 15), (6, 25)] and part.across == "words, from"
-    assert sweep.lines[0].points == [(1, 51), (10, 50)]
     [axes] = results.draw_differences([result]).axes
     assert [label.get_text() for label in axes.get_yticklabels()] == ["A task", "a over b"]
 
