@@ -127,7 +127,7 @@ def test_faults_name_their_line(tmp_path, capsys, caplog, monkeypatch):
     assert run(capsys, *RIGHT, status=1) == ""
     assert "2 lines cannot be read:\nstandard input:2:1: byte 0xff is not valid UTF-8" in caplog.text
     run(capsys, *RIGHT, "--text", "(S (NN a))")
-    assert "a tree in brackets, whose brackets and labels become words" in caplog.text
+    assert "a tree in brackets, all of which becomes words" in caplog.text
     assert run(capsys, "--text", "(S (NN a)", "--tree-parser", "brackets", status=1) == ""
     assert "--text:1:" in caplog.text
     assert run(capsys, *RIGHT, "--text", "a", "--tree-tokenize", "parser", status=1) == ""

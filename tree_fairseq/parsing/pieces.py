@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import itertools
 import logging
@@ -14,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from tree_fairseq.errors import InputError, ParserUnavailableError, TreeFormatError
+from tree_fairseq.errors import InputError, ParserUnavailableError
 from tree_fairseq.parsing.batches import Failure, covers, decode_text
 from tree_fairseq.parsing.parsers import ParserOptions, flat_tree, registered_parser
 from tree_fairseq.support.files import atomic_file, file_sha256, require_plain_file
-from tree_fairseq.trees.bracket import escape, read_forest, write_forest
+from tree_fairseq.trees.bracket import escape, write_forest
 from tree_fairseq.trees.name_pieces import NamePieces
 from tree_fairseq.trees.subwords import SUBWORD_SUFFIX, align_pieces, join_bpe, join_sentencepiece, split_words
 from tree_fairseq.trees.text import read_lines
@@ -238,7 +237,7 @@ def marks_of_text(lines: Iterable[str], name: str | Path) -> TextMarks:
 def with_kind_of(options: ParserOptions, lines: Iterable[str], name: str | Path) -> ParserOptions:
     """Returns options in which ``--tree-subwords auto`` is replaced by how the text of these lines is split.
 
-    Logs a warning if the text is not of the language of the parser, or begins with a tree in brackets.
+    Logs a warning if the text is not of the language of the parser, begins with a tree in brackets, or has columns.
     """
     if options.name == "brackets":
         return options
@@ -246,10 +245,10 @@ def with_kind_of(options: ParserOptions, lines: Iterable[str], name: str | Path)
     _warn_of_other_language(lines, options, name)
     if options.subwords != "auto":
         return options
-    with contextlib.suppress(TreeFormatError):
-        if lines and lines[0].startswith("(") and read_forest(lines[0]):
-            text = "%s: a tree in brackets, whose brackets and labels become words; --tree-parser brackets reads trees"
-            logger.warning(text, name)
+    if lines and re.match(r"\(\S+ \(.*\)\)$", lines[0]):
+        logger.warning("%s: a tree in brackets, all of which becomes words; --tree-parser brackets reads trees", name)
+    elif 2 * sum(line.count("\t") > 1 for line in lines) > len(lines):
+        logger.warning("%s: columns, as in CoNLL or NEGRA's export, become words; write one sentence a line", name)
     return options.replace(subwords=marks_of_text(lines, name).kind)
 
 
