@@ -94,6 +94,9 @@ def direct_bonus(
         bonus = bonus + bonuses[1]
     if count and places[token].length == count:
         bonus = bonus + bonuses[2]
+    text = places[token].text
+    if not before and text is not None and texts.count(text) > own.count(text):
+        bonus = bonus + bonuses[3]
     return bonus
 
 

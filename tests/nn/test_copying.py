@@ -162,7 +162,7 @@ def test_a_model_copies_as_the_equations_say(arch):
         in_steps = [decoder(previous[:, :step], encoder_out, incremental_state=state)[0] for step in steps]
         # fairseq's positions are single precision.
         torch.testing.assert_close(torch.cat(in_steps, dim=1), found, rtol=1e-5, atol=1e-6)
-        for place in range(3):
+        for place in range(4):
             kept = decoder.pointer.bonuses.clone()
             decoder.pointer.bonuses[place] += 1
             assert not torch.allclose(model(tokens, tokens.ne(PAD).sum(1), previous)[0], found)

@@ -28,7 +28,9 @@ knows what has just been written. The logits of attention get a bonus, which is 
 
 - the next piece of each name that begins as the name that is being written,
 - the tokens that follow the last one elsewhere,
-- the beginning of a name of k pieces, if the last symbol is a leaf of k pieces.
+- the beginning of a name of k pieces, if the last symbol is a leaf of k pieces,
+- what is used up: the n-th token of a text, or the first piece of a name, after the text was written n times. This is
+  the coverage of See et al., of what was copied rather than attended to.
 
 The odds of copying, (1 - p) / p, grow by the factor by which the bonuses raise the sum of the exponentials of the
 logits.
@@ -110,8 +112,8 @@ class SourcePointer(nn.Module):
         self.memory_type = memory_type
         self.attention = memory_type.attention(cfg, **options)
         self.gate = nn.Linear(2 * width + embed_dim, 1)
-        # Within a name, elsewhere, and at the beginning of a name of the right length.
-        self.bonuses = nn.Parameter(torch.tensor([4.0, 0.0, 4.0])) if embed_dim else None
+        # Within a name, elsewhere, at the beginning of a name of the right length, and where a text is used up.
+        self.bonuses = nn.Parameter(torch.tensor([4.0, 0.0, 4.0, -1.0])) if embed_dim else None
         for name, table in {**vars(texts), **vars(names)}.items():
             self.register_buffer(name, table, persistent=False)
 
@@ -157,10 +159,15 @@ class SourcePointer(nn.Module):
             texts, before, lengths: ``[R, N]``, of the tokens (:meth:`SharedNames.find`)
         """
         longest, columns = int(lengths.max()), weights.size(1)
-        previous = previous[:, -columns - longest :]
-        written, last = SharedNames.written(self, previous), self.of_target[previous]
-        found = (last.unsqueeze(2) == functional.pad(texts, (1, -1)).unsqueeze(1)) & (last > 0).unsqueeze(2)
-        elsewhere, is_same = found & (before == 0).unsqueeze(1), found  # R x T' x N
+        last, starts = self.of_target[previous].unsqueeze(2), (before == 0).unsqueeze(1)
+        is_written = (last == texts.unsqueeze(1)) & (last > 0)  # R x T' x N
+        rank = (texts.unsqueeze(2) == texts.unsqueeze(1)).tril(-1).sum(2)  # earlier tokens of the same text
+        used = (is_written.cumsum(1) > rank.unsqueeze(1)) & starts
+
+        kept = min(previous.size(1), columns + longest)
+        previous, written = previous[:, -kept:], SharedNames.written(self, previous[:, -kept:])
+        found = functional.pad(is_written[:, -kept:], (1, -1))  # the token before is the last symbol
+        elsewhere, is_same = found & starts, found
         continues = torch.zeros_like(found)
         for count in range(1, min(longest, 1 + previous.size(1))):
             # As many pieces are written as the token has before it, and they are the same.
@@ -168,7 +175,7 @@ class SourcePointer(nn.Module):
             continues |= is_same & here
             is_same = is_same & functional.pad(found, (count, -count, count, -count))
         begins = (self.pieces[previous].unsqueeze(2) == lengths.unsqueeze(1)) & (lengths > 0).unsqueeze(1)
-        kinds = torch.stack([continues, elsewhere, begins], dim=3)[:, -columns:]  # R x T x N x 3
+        kinds = torch.stack([continues, elsewhere, begins, used[:, -kept:]], dim=3)[:, -columns:]  # R x T x N x 4
         weights = weights.to(torch.promote_types(weights.dtype, torch.float32))
         raised = weights * (kinds.to(weights) @ self.bonuses.to(weights)).exp()
         total = raised.sum(2, keepdim=True) + (1 - weights.sum(2, keepdim=True)).clamp(min=0)
