@@ -128,6 +128,12 @@ def test_faults_name_their_line(tmp_path, capsys, caplog, monkeypatch):
     assert "2 lines cannot be read:\nstandard input:2:1: byte 0xff is not valid UTF-8" in caplog.text
     run(capsys, *RIGHT, "--text", "(S (NN a))")
     assert "a tree in brackets, all of which becomes words" in caplog.text
+    run(capsys, *RIGHT, "--text", "a boat\tsad")
+    assert "columns, as in CoNLL" not in caplog.text
+    run(capsys, *RIGHT, "--text", "1\tThe\tthe\tDET")
+    assert "columns, as in CoNLL or NEGRA's export" in caplog.text
+    assert run(capsys, "nowhere.en", "--parser-dir", str(tmp_path), status=1) == ""
+    assert "nowhere.en: there is no such file" in caplog.text
     assert run(capsys, "--text", "(S (NN a)", "--tree-parser", "brackets", status=1) == ""
     assert "--text:1:" in caplog.text
     assert run(capsys, *RIGHT, "--text", "a", "--tree-tokenize", "parser", status=1) == ""

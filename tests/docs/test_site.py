@@ -92,11 +92,6 @@ def test_links_and_anchors_lead_somewhere(site, documents):
     assert seen > 500 and not broken, broken
 
 
-def test_links_to_other_sites_are_https(documents):
-    links = {target for document in documents.values() for target in targets(document) if urlsplit(target).netloc}
-    assert links and not [link for link in links if not link.startswith("https://")]
-
-
 def test_no_page_asks_another_server(site, documents):
     asked = []
     for path, document in documents.items():

@@ -68,9 +68,3 @@ def test_text_of_another_language_than_that_of_its_parser_is_a_warning(caplog, l
         assert "Give --tree-lang de" in caplog.messages[0]
     with_kind_of(ParserOptions(name="right-branching", lang="en"), lines, "train.en")
     assert len(caplog.messages) == warns
-
-
-@pytest.mark.parametrize("line", ["Perot\t\tNE\tSB\t500", "1\tThe\tthe\tDET\tDT", "a boat\tsad", "a boat sinks"])
-def test_files_of_columns_are_no_plain_text(caplog, line):
-    with_kind_of(ParserOptions(name="right-branching", lang="en"), ["#BOS 1", line, line, line, ""], "train.en")
-    assert sum("columns, as in CoNLL or NEGRA's export" in each for each in caplog.messages) == (line.count("\t") > 1)

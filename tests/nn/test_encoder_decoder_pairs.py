@@ -57,7 +57,8 @@ DECODERS = {
     ),
     "tree gru": Decoder("tree_gru_tiny", "--insertion-encoder", "tree_insertion", ("--task", "tree_insertion")),
 }
-ENCODERS = ("transformer", "tree", "treeformer", "tree_positional", "tree_lstm", "pretrained")
+ENCODERS = ("transformer", "tree", "treeformer", "pretrained")
+OF_SYMBOLS = ("tree_positional", "tree_lstm")
 
 
 @pytest.fixture(scope="module")
@@ -162,7 +163,15 @@ def test_encoders_of_symbol_trees_with_all_decoders(folder_of, encoder, decoder,
 
 
 def test_the_table_of_encoders_is_complete():
-    assert set(encoders.ENCODERS) == set(ENCODERS)
+    assert set(encoders.ENCODERS) == {*ENCODERS, *OF_SYMBOLS}
+
+
+@pytest.mark.parametrize("encoder", OF_SYMBOLS)
+def test_encoders_of_symbol_trees_do_not_ignore_parses(folder_of, encoder):
+    decoder = DECODERS["stock"]
+    task = task_over(folder_of("nl", "lf", *PARSED, *decoder.preprocessing), decoder.task, "nl", "lf")
+    with pytest.raises(InputError, match="would ignore the parses of the source. Give 'tree'"):
+        task.build_model(arguments(decoder.arch, decoder.option, encoder))
 
 
 @pytest.mark.parametrize("decoder", list(DECODERS))
@@ -189,7 +198,6 @@ def test_insertion_refuses_sources_of_symbol_trees(folder_of):
         ("transformer", ("--no-subtree-mask",)),
         ("tree", ("--treeformer-height", "4")),
         ("treeformer", ("--no-node-cross-attention",)),
-        ("tree_lstm", ("--distance-bias", "linear")),
     ],
 )
 @pytest.mark.parametrize("decoder", ["stock", "tree insertion"])

@@ -87,7 +87,7 @@ CASES = [
     *_cases(
         "translation",
         "source_encoder_transformer_tiny",
-        {name: ("--source-encoder", name) for name in ("transformer", "tree", "treeformer", "tree_lstm", "pretrained")},
+        {name: ("--source-encoder", name) for name in ("transformer", "tree", "treeformer", "pretrained")},
     ),
     *_cases("tree-to-tree", "transformer", {"": _STOCK}),
     *[

@@ -55,9 +55,8 @@ def explore(args: argparse.Namespace, overrides: dict[str, Any]) -> None:
         baseline = load_models(checkpoint, data, overrides, args.cpu)
         systems.append(System(baseline, "baseline"))
     comparison = Comparison(systems, progress=not args.no_progress_bar)
-    count = args.sentences
-    if count is None:
-        count = _SENTENCES_SERVED if args.serve else _SENTENCES
+    most = _SENTENCES_SERVED if args.serve else _SENTENCES
+    count = most if args.sentences is None else args.sentences
     if args.input != "-":
         document = comparison.document_of_lines(list(read_lines(args.input))[:count])
     elif count:
@@ -79,10 +78,7 @@ def _show(args: argparse.Namespace, document: dict[str, Any], tabs: Sequence[Any
 def _write(args: argparse.Namespace, document: dict[str, Any]) -> None:
     if args.json is not None:
         write_json(args.json, document)
-    output = args.output
-    if output is None and not args.serve and args.json is None:
-        output = _OUTPUT
-    if output is not None:
+    if output := args.output or (None if args.serve or args.json else _OUTPUT):
         write_page(document, output)
         size = output.stat().st_size / 1e6
         logger.info("%s: %d sentences, %.1f MB; open it in a browser", output, len(document["sentences"]), size)

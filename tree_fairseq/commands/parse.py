@@ -285,6 +285,8 @@ def _portions(
 
 def _look(args: argparse.Namespace) -> None:
     """Parses a text, a file or a pipe to the standard output."""
+    if args.input not in (None, "-"):
+        Path(args.input).stat()  # a file that is not there is named before a parser loads its models
     ready_made = {} if args.read is None else {"tree_parser": "brackets"}
     options = options_from_arguments(argparse.Namespace(**{**vars(args), **ready_made}))
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None

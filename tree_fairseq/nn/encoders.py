@@ -18,7 +18,7 @@ from fairseq.models.transformer import TransformerEncoderBase
 from torch import nn
 
 from tree_fairseq.data_bin.manifest import Manifest
-from tree_fairseq.errors import MissingTreesError
+from tree_fairseq.errors import InputError, MissingTreesError
 from tree_fairseq.nn.distance_bias import DistanceBiasConfig, DistanceBiasedEncoder, bias_tables, require_linear
 from tree_fairseq.nn.modalities import (
     CONSTITUENCY,
@@ -94,6 +94,9 @@ class EncoderType:
                 f"the encoder {self.name!r} reads trees, and {_lack_of_trees(task)} it needs "
                 + " or ".join(_PREPROCESS[modality] for modality in self.reads)
             )
+        if side.modality == CONSTITUENCY and SYMBOLS in self.reads:
+            hint = "Give 'tree', which reads the parses, or 'transformer', which reads the words."
+            raise InputError(f"the encoder {self.name!r} would ignore the parses of the source", hint=hint)
         if CONSTITUENCY not in self.reads:
             require_linear(cfg, f"the encoder {self.name!r}")
         self.fill_in(cfg, side)
