@@ -150,7 +150,6 @@ def _reap() -> None:
 
 
 def _answer(connection: socket.socket) -> None:
-    """Runs one command in a fork and sends its exit status."""
     message, streams, _, _ = socket.recv_fds(connection, 8, 3)
     remaining, parts = int.from_bytes(message, "big"), []
     while remaining:

@@ -68,7 +68,6 @@ FIGURES = {
 
 @pytest.fixture
 def same_threads():
-    """Restores torch's number of threads."""
     threads = torch.get_num_threads()
     yield
     torch.set_num_threads(threads)
@@ -171,7 +170,6 @@ def test_the_recursive_tree_lstm_equals_the_one_batched_by_height(document_root)
 
 
 def probe_of(states: torch.Tensor) -> torch.Tensor:
-    """Sums numbers with a different weight for each."""
     return (states * torch.linspace(-1, 1, states.numel(), dtype=states.dtype).view_as(states)).sum()
 
 

@@ -23,7 +23,6 @@ COMMANDS = re.findall(r"^```bash\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A folder with the example's files and a small parallel text."""
     place = tmp_path_factory.mktemp("extend")
     for name, text in FILES.items():
         (place / name).parent.mkdir(exist_ok=True)

@@ -22,7 +22,6 @@ for module in sys.argv[1:]:
 
 
 def modules_of(package) -> list[str]:
-    """Returns the names of all modules of a package and its subpackages."""
     return [module.name for module in pkgutil.walk_packages(package.__path__, package.__name__ + ".")]
 
 

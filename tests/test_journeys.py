@@ -26,7 +26,6 @@ from tree_fairseq.trees.text import inspect_text
 
 @pytest.fixture
 def sentiment(tmp_path):
-    """A task over twenty trees of classes, and a Tree-Transformer."""
     write_trees(tmp_path, train=20)
     classify("--input-format", "trees", *prefixes(tmp_path, "train"), "--destdir", tmp_path / "bin")
     task, args = tiny_classes.task_of(tmp_path / "bin"), Namespace(arch="tree_transformer_classifier_tiny")

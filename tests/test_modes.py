@@ -161,7 +161,6 @@ NO_MODELS = {"induce", "pieces"}  # that work in these modes; all their flags ar
 
 
 def own_flags(parser: ArgumentParser, command: str) -> list[Action]:
-    """The flags of a command, without fairseq's."""
     module = {"translate": translate, "induce": induce, "explore": explore}.get(command)
     names = module._add_flags(ArgumentParser()) if module else [action.dest for action in parser._actions]
     return [each for each in parser._actions if each.option_strings and each.dest in names and each.dest != "help"]

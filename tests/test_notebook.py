@@ -15,7 +15,6 @@ TOUR = Path(__file__).resolve().parent.parent / "examples" / "notebook" / "tour.
 
 
 def outputs_of(cell) -> str:
-    """All that a cell printed or showed, as one text."""
     texts = []
     for output in cell.get("outputs", []):
         texts += [output.get("text", ""), *map(str, output.get("data", {}).values())]

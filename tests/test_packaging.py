@@ -56,7 +56,6 @@ def metadata(wheel):
 
 
 def run(*command: object, **options) -> str:
-    """The output of a command, whose end is shown if it fails."""
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=300, **options)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     return done.stdout + done.stderr
@@ -168,7 +167,6 @@ def folder_of_text(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def shell(installed, folder_of_text):
-    """Runs a line of shell with the installed programs, in the folder of text."""
     environment = {**os.environ, "PATH": f"{installed}{os.pathsep}{os.environ['PATH']}", "CUDA_VISIBLE_DEVICES": ""}
     environment = {**environment, "OMP_NUM_THREADS": "1"}
     for name in ("PYTHONPATH", "VIRTUAL_ENV", "PYTHONHOME"):

@@ -10,8 +10,7 @@ import difflib
 import os
 from collections.abc import Iterable, Sequence
 
-SHOWN = 10
-"""The most faulty lines that a message names."""
+SHOWN = 10  # the most faulty lines that a message names
 
 
 class TreeFairseqError(Exception):

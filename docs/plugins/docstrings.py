@@ -1,10 +1,13 @@
-"""Turns the docstrings' markup into Markdown: tables between rules of ``=``, sessions, and names in roles."""
+"""Turns the docstrings' markup into Markdown: tables between rules of ``=``, sessions, and names in roles.
+
+Comments behind the fields of a class, or above them, are docstrings, too, and so are those behind constants.
+"""
 
 from __future__ import annotations
 
 import re
 
-from griffe import Extension, Object
+from griffe import Docstring, Extension, Object
 
 _TABLE = re.compile(r"^(=+(?: +=+)+) *\n(.*)\n\1 *\n((?:.*\n)*?)\1 *$", re.MULTILINE)
 _SESSION = re.compile(r"(?:^[ \t]*(?:>>>|\.\.\.) .*\n?)+", re.MULTILINE)
@@ -16,8 +19,26 @@ class MarkdownDocstrings(Extension):
 
     def on_object(self, *, obj: Object, **others: object) -> None:
         """Rewrites one docstring."""
+        if not obj.docstring and obj.is_attribute and (comment := comment_of(obj)):
+            obj.docstring = Docstring(comment, parent=obj)
         if obj.docstring:
             obj.docstring.value = markdown(obj.docstring.value)
+
+
+def comment_of(attribute: Object) -> str:
+    """Returns the comment behind an attribute, or in a class that above it; empty without one."""
+    if attribute.lineno is None or attribute.endlineno is None:
+        return ""
+    lines = attribute.lines_collection[attribute.filepath]
+    _, mark, comment = lines[attribute.endlineno - 1].partition("  # ")
+    above: list[str] = []
+    if not mark and attribute.parent.is_class:
+        for line in map(str.strip, reversed(lines[: attribute.lineno - 1])):
+            if not line.startswith("# "):
+                break
+            above.insert(0, line[2:])
+    text = comment or " ".join(above)
+    return text and text[0].upper() + text[1:].rstrip(".") + "."
 
 
 def markdown(text: str) -> str:

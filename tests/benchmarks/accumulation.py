@@ -32,21 +32,15 @@ PAD = 1
 
 @dataclass(frozen=True)
 class Candidates:
-    """Forward and backward pass of one layer's accumulation, on the same weights, values and trees.
+    """Forward and backward pass of one layer's accumulation, on the same weights, values and trees."""
 
-    Attributes:
-        closed: the closed form
-        direct: the paper's tensor
-        structure: derives the closed form's indices from the trees, once in a batch for all layers
-    """
-
-    closed: Callable[[], None]
-    direct: Callable[[], None]
+    closed: Callable[[], None]  # the closed form
+    direct: Callable[[], None]  # the paper's tensor
+    # derives the closed form's indices from the trees, once in a batch for all layers
     structure: Callable[[], TreeStructure]
 
 
 def candidates(num_leaves: int, num_nodes: int, size: int) -> Candidates:
-    """Makes both candidates for ``size`` random trees."""
     torch.manual_seed(0)
     generator = random.Random(0)
     trees = [descendants_first(random_tree(generator, num_leaves, num_nodes, 60)) for _ in range(size)]
@@ -103,7 +97,6 @@ def run(settings: Settings) -> Report:
 
 
 def growth(settings: Settings) -> list[tuple[str, ...]]:
-    """Makes a table of time and memory by n; m grows in proportion."""
     rows = [("n", "m", "closed ms", "direct ms", "speedup", "closed MB", "direct MB", "saving")]
     previous = None
     for num_leaves in settings.choose((20, 40, 80, 160, 320), (10, 20)):

@@ -69,13 +69,11 @@ def over_lengths(settings: Settings) -> tuple[list[Rows], str]:
 
 
 def parsed(name: str) -> str:
-    """Returns the name of a classifier after a parser."""
     return f"{name}, with parsing"
 
 
 @torch.no_grad()
 def infer(model: torch.nn.Module, batch: dict) -> torch.Tensor:
-    """Returns the probabilities of the classes."""
     return model(**batch["net_input"])["logits"].softmax(1)
 
 

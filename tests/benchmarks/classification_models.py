@@ -23,12 +23,7 @@ WORDS, LABELS, CLASSES = 18_284, 60, 5
 
 
 class Task(ClassTask, SimpleNamespace):
-    """The attributes of a task that classifiers and their criterion read.
-
-    Args:
-        all_nodes: whether every node and leaf has a class; otherwise only examples have one
-        words: entries of the dictionary
-    """
+    """The attributes of a task that classifiers and their criterion read."""
 
     def __init__(self, all_nodes: bool = False, words: int = WORDS):
         super().__init__(

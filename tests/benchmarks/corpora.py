@@ -18,14 +18,8 @@ DISTINCT = 100_000
 class ParallelText:
     """Random pairs of lines with trees of the source; frequencies of words are as uneven as in a language.
 
-    Lines have between two thirds and four thirds of ``leaves`` words.
-
-    Args:
-        folder: gets ``trees.en`` and ``trees.de``, with a bracketed source, and ``leaves.en`` and ``leaves.de``
-        lines: number of pairs
-        leaves: mean number of words in a line
-        nodes: mean number of nodes with two leaves or more in a line
-        vocabulary: number of different words
+    Lines have between two thirds and four thirds of ``leaves`` words. ``folder`` gets ``trees.en`` and ``trees.de``,
+    with a bracketed source, and ``leaves.en`` and ``leaves.de``.
     """
 
     def __init__(self, folder: Path, lines: int, leaves: int, nodes: int, vocabulary: int = 20_000):
@@ -61,5 +55,4 @@ def english_sentences(count: int) -> list[str]:
 
 
 def write_lines(path: Path, lines: list[str]) -> None:
-    """Writes a text file."""
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")

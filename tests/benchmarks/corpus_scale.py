@@ -28,7 +28,6 @@ Measured = dict[str, dict[int, Watched]]
 
 
 def run(settings: Settings) -> Report:
-    """Measures all ways of preprocessing at all sizes."""
     sizes = settings.lines or settings.choose((10_000, 100_000, 1_000_000), (100, 300))
     measured: Measured = {way: {} for way in WAYS}
     rows = [("lines, input", "seconds", "ms a line", "parent MB", "worker MB", "disk, peak over final")]

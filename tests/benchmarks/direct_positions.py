@@ -13,10 +13,6 @@ class DirectPositions:
     """The baseline of the benchmark: it shares the weights of the fast form and computes the same values.
 
     The one-hot stacks depend only on the trees. The paper's code reads them with the data, so they are prepared once.
-
-    Args:
-        module: the fast form
-        paths: ``[B, N, L]``, as the fast form reads them
     """
 
     def __init__(self, module: TreePositions, paths: Tensor):

@@ -17,11 +17,6 @@ class DirectAccumulation:
     """Shares the weights of the closed form and computes the same values.
 
     Tensors that depend only on the trees are prepared once, as for the closed form.
-
-    Args:
-        module: the closed form, with the paper's options
-        batch: trees in which each node follows its descendants
-        dtype: of the constants
     """
 
     def __init__(self, module: HierarchicalAccumulation, batch: TreeBatch, dtype: torch.dtype = torch.float32):

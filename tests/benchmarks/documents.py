@@ -43,7 +43,6 @@ class Steps:
         }
 
     def works(self, sentences: int) -> dict[str, Callable[[], object]]:
-        """Returns a step of each model on the same document."""
         generator = random.Random(0)
         trees = [random_tree(generator, LEAVES, NODES, LABELS) for _ in range(sentences)]
         rows = [SentenceTree(k * LEAVES, LEAVES, tree) for k, tree in enumerate(trees)]
@@ -69,7 +68,6 @@ def forest(trees: Sequence[NodeArrays]) -> NodeArrays:
 
 
 def run(settings: Settings) -> Report:
-    """Measures memory and time by number of sentences, for tables and a picture."""
     numbers = settings.choose(SENTENCES, (2, 4))
     steps = Steps(Task(words=WORDS))
     memory: dict[str, dict[int, int]] = {name: {} for name in NAMES}

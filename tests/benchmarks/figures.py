@@ -12,25 +12,16 @@ from tests.benchmarks.measuring import Timing
 
 @dataclass(frozen=True)
 class Figure:
-    """One measured number, in most cases the ratio of two sides of one run.
+    """One measured number, in most cases the ratio of two sides of one run."""
 
-    Attributes:
-        name: key in the line of JSON
-        goal: lower bound of the value, or upper bound with ``at_most``; None if there is no goal
-        what: a few words on what the number compares
-        ours: what the package takes, with its unit
-        peer: what the other side takes, with its unit
-        spread: the smallest and the largest value of all repeats
-    """
-
-    name: str
+    name: str  # key in the line of JSON
     value: float
-    goal: float | None
+    goal: float | None  # lower bound of the value, or upper bound with ``at_most``; None if there is no goal
     at_most: bool = False
-    what: str = ""
-    ours: str = ""
-    peer: str = ""
-    spread: tuple[float, float] | None = None
+    what: str = ""  # a few words on what the number compares
+    ours: str = ""  # what the package takes, with its unit
+    peer: str = ""  # what the other side takes, with its unit
+    spread: tuple[float, float] | None = None  # the smallest and the largest value of all repeats
 
     @property
     def met(self) -> bool | None:
@@ -54,11 +45,9 @@ class Figure:
 
     @property
     def met_cell(self) -> str:
-        """Whether the goal is reached, as a word."""
         return {None: "", True: "met", False: "missed"}[self.met]
 
     def record(self) -> dict:
-        """Returns the figure for a file of JSON."""
         return {
             "figure": self.name,
             "what": self.what,
@@ -74,7 +63,6 @@ class Figure:
 
     @classmethod
     def of_record(cls, record: dict) -> Figure:
-        """Reads what :meth:`record` returns."""
         spread = None if record["spread"] is None else tuple(record["spread"])
         names = ("goal", "at_most", "what", "ours", "peer")
         return cls(record["figure"], float(record["ratio"]), **{name: record[name] for name in names}, spread=spread)
@@ -93,15 +81,6 @@ def time_ratio(
 
     The value is the ratio of the medians: how many times as long ours takes if the goal is an upper bound, how many
     times as fast it is if the goal is a lower bound. The spread is that of the ratios of the rounds.
-
-    Args:
-        name: of the figure
-        ours: time of the package
-        peer: time of the other candidate
-        goal: bound of the ratio
-        at_most: whether it is an upper bound
-        what: a few words on what is compared
-        processor: compare processor time in place of the clock's
     """
     own, other = (timing.processor_seconds if processor else timing.seconds for timing in (ours, peer))
     above, below = (own, other) if at_most else (other, own)

@@ -61,7 +61,6 @@ SHAPES = {"right-branching": right, "left-branching": left, "comb": comb, "star"
 
 
 def tree_of(spans: Sequence[tuple[int, int]]) -> NodeArrays:
-    """The tree of nested spans in preorder."""
     start, end = np.array(spans, np.int32).T
     return NodeArrays(np.full(len(spans), 5, np.int32), start, end, np.array(depths(spans), np.int32))
 

@@ -30,18 +30,11 @@ Works = Callable[[Sequence[NodeArrays], int], tuple[Work, Work]]
 
 @dataclass(frozen=True)
 class Method:
-    """A method whose cost is measured.
-
-    Attributes:
-        name: of the method
-        works: makes, for sentences with these trees over so many leaves, a training step of the method, the work of its
-            collater on trees included, and one of the stock model with as many positions
-        reads_trees: whether its cost depends on the shape of trees
-    """
-
-    name: str
+    name: str  # of the method
+    # makes, for sentences with these trees over so many leaves, a training step of the method, the work of its collater
+    # on trees included, and one of the stock model with as many positions
     works: Works
-    reads_trees: bool = True
+    reads_trees: bool = True  # whether its cost depends on the shape of trees
 
 
 def tree_transformer(trees: Sequence[NodeArrays], leaves: int) -> tuple[Work, Work]:

@@ -28,21 +28,14 @@ NAIVE = "insertion, one sentence at a time"
 
 @dataclasses.dataclass(frozen=True)
 class Written:
-    """Statistics of a decoder's output for a test set.
+    """Statistics of a decoder's output for a test set."""
 
-    Attributes:
-        steps: mean number of decoding steps
-        length: mean number of labels and brackets of a tree
-        right: share of trees that equal the references
-    """
-
-    steps: float
-    length: float
-    right: float
+    steps: float  # mean number of decoding steps
+    length: float  # mean number of labels and brackets of a tree
+    right: float  # share of trees that equal the references
 
     @classmethod
     def by(cls, decoder: Decoder, batches: list[dict]) -> Written:
-        """Generates the test set once."""
         found = []
         pad, eos = decoder.task.target_dictionary.pad(), decoder.task.target_dictionary.eos()
         for batch in batches:
@@ -154,7 +147,6 @@ def naive(decoder: Decoder, batch: dict) -> list[GrownTree]:
 
 
 def same_trees(decoder: Decoder, batches: list[dict]) -> int:
-    """Counts the trees that are the same in batches and one at a time."""
     count = 0
     for batch in batches:
         for hypothesis, tree in zip_equal(decoder.generate(batch), naive(decoder, batch)):
@@ -163,7 +155,6 @@ def same_trees(decoder: Decoder, batches: list[dict]) -> int:
 
 
 def reference_length(decoder: Decoder, batches: list[dict]) -> float:
-    """Returns the mean number of labels and brackets of a reference."""
     pad = decoder.task.target_dictionary.pad()
     return statistics.fmean(row.ne(pad).sum().item() for batch in batches for row in batch["target"])
 

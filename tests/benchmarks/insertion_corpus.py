@@ -19,9 +19,7 @@ TRAIN, TEST = 640, 161
 def write_domain(folder: Path, data: Path | None, limit: int | None = None) -> str:
     """Writes ``{train,valid,test}.{nl,lf}`` into a folder and returns a description of them.
 
-    Args:
-        data: folder of SEMPRE's ``.examples``; forms are made up if it is None or lacks the domain
-        limit: number of examples of each split; None for all
+    ``data`` is a folder of SEMPRE's ``.examples``; forms are made up if it is None or lacks the domain.
     """
     has_domain = data is not None and DOMAIN in domains(data)
     with quiet(), tempfile.TemporaryDirectory() as made_up:

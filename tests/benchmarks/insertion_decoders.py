@@ -35,7 +35,6 @@ class Size:
 
     @property
     def flags(self) -> list[str]:
-        """The options of ``fairseq-train``."""
         found = []
         for side in ("encoder", "decoder"):
             found += [f"--{side}-layers={self.layers}", f"--{side}-embed-dim={self.width}"]
@@ -47,7 +46,6 @@ class Size:
 
 
 def preprocess_domain(text: Path, destination: Path) -> None:
-    """Runs ``fairseq-preprocess`` on a domain's splits."""
     prefixes = [f"--{split}pref={text / split}" for split in ("train", "valid", "test")]
     flags = [*_TASK, *_PAIR, *prefixes, "--destdir", str(destination), "--target-notation", "bracket", "--workers", "1"]
     preprocess.main(options.get_preprocessing_parser().parse_args(flags))
@@ -56,14 +54,7 @@ def preprocess_domain(text: Path, destination: Path) -> None:
 class Decoder:
     """A model, its task and data, and the generator that ``fairseq-generate`` would make of it.
 
-    Args:
-        name: :data:`TREE` or :data:`SEQUENCE`
-        data: preprocessed folder
-        size: of a model with random weights
-        checkpoint: a trained model to load instead
-
-    Attributes:
-        updates: number of training steps so far, without those of the checkpoint
+    It is loaded from the checkpoint, or has random weights; ``updates`` counts training steps since then.
     """
 
     def __init__(self, name: str, data: Path, size: Size, checkpoint: Path | None = None):
@@ -107,7 +98,6 @@ class Decoder:
             epoch += 1
 
     def generate(self, batch: dict) -> list[dict]:
-        """Returns the best hypothesis of each sentence of a batch."""
         self.model.eval()
         return [found[0] for found in self.generator.generate([self.model], batch)]
 

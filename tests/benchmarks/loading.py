@@ -55,7 +55,6 @@ def run(settings: Settings) -> Report:
 
 
 def prepared_task(folder: Path, settings: Settings, lines: int = LINES) -> TreeTranslationTask:
-    """Preprocesses a corpus and returns the task with the training set loaded."""
     text = ParallelText(folder, settings.choose(lines, 100), LEAVES, NODES, vocabulary=WORDS)
     destination = folder / "data-bin"
     preprocess.main(preprocess_arguments(text.trees, destination, "--joined-dictionary", "--tree-parser", "brackets"))

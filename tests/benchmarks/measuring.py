@@ -19,28 +19,15 @@ BUNDLED_PARSER = Path(__file__).resolve().parents[2] / "examples" / "quickstart"
 
 @dataclass(frozen=True)
 class Settings:
-    """How thoroughly to measure.
-
-    Attributes:
-        quick: small sizes and few repeats, to see that a benchmark runs; the figures mean nothing
-        parser_dir: Stanza models of an English parser
-        output: folder of pictures
-        data: folder of Overnight's examples; None for made-up ones
-        checkpoints: trained models of insertion and from left to right; None to train both
-        lines: sizes of corpus_scale; None for its own
-        folder: for the files of corpus_scale; None for the system's
-    """
-
-    quick: bool = False
-    parser_dir: Path = BUNDLED_PARSER
-    output: Path = Path("out/benchmarks")
-    data: Path | None = None
-    checkpoints: Sequence[Path] | None = None
-    lines: Sequence[int] | None = None
-    folder: Path | None = None
+    quick: bool = False  # small sizes and few repeats, to see that a benchmark runs; the figures mean nothing
+    parser_dir: Path = BUNDLED_PARSER  # Stanza models of an English parser
+    output: Path = Path("out/benchmarks")  # folder of pictures
+    data: Path | None = None  # folder of Overnight's examples; None for made-up ones
+    checkpoints: Sequence[Path] | None = None  # trained models of insertion and from left to right; None to train both
+    lines: Sequence[int] | None = None  # sizes of corpus_scale; None for its own
+    folder: Path | None = None  # for the files of corpus_scale; None for the system's
 
     def choose(self, full, quick):
-        """Returns ``full``, or ``quick`` in a quick run."""
         return quick if self.quick else full
 
 
@@ -114,10 +101,7 @@ def seconds_of(work: Callable[[], object]) -> tuple[float, float]:
 def side_by_side(candidates: Mapping[str, Callable[[], object]], repeats: int, warm_up: int = 1) -> dict[str, Timing]:
     """Times candidates in turn, so that other load of the machine affects all of them alike.
 
-    Args:
-        candidates: the work of each, by name
-        repeats: number of timed rounds; every second round runs the candidates in reverse order
-        warm_up: number of rounds before them that are not timed
+    Every second round runs them in reverse order; rounds of warming up are not timed.
     """
     seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in candidates}
     names = list(candidates)

@@ -29,7 +29,6 @@ Steps = tuple[Callable[[], object], Callable[[], object]]
 
 
 def run(settings: Settings) -> Report:
-    """Measures a training step of each method and of the stock model beside it."""
     tree_fairseq.register()
     size, sizes = settings.choose((BATCH, "iwslt_de_en"), (2, "tiny"))
     pairs: dict[str, tuple[str, float | None, Callable[[], Steps]]] = {
@@ -66,21 +65,18 @@ def warmed(step: Callable[[], object]) -> Callable[[], object]:
 
 
 def translation(size: int, sizes: str) -> Steps:
-    """Returns steps of the Tree-Transformer and of the transformer, on n + m positions each."""
     task = Task()
     ours = step_of(f"tree_transformer_{sizes}", task, tree_batch(task, size, LEAVES, NODES, TARGETS))
     return ours, step_of(f"transformer_{sizes}", task, stock_batch(task, size, LEAVES + NODES, TARGETS))
 
 
 def charts(size: int, sizes: str) -> Steps:
-    """Returns steps of Treeformer and of the transformer on the same sentences."""
     task = Task()
     batch = stock_batch(task, size, LEAVES, TARGETS)
     return step_of(f"treeformer_{sizes}", task, batch), step_of(f"transformer_{sizes}", task, batch)
 
 
 def step_of(architecture: str, task: Task, batch: dict) -> Callable[[], object]:
-    """Returns a training step with a new model."""
     return functools.partial(TrainingStep(build(architecture, task), task), batch)
 
 
@@ -107,7 +103,6 @@ def symbols(size: int) -> Steps:
 
 
 def classification(size: int) -> Steps:
-    """Returns steps of classifiers of sentences of 40 words."""
     task = classification_models.Task()
     leaves = 40
     ours = classification_models.training_step("tree", task)

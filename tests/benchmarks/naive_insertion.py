@@ -14,17 +14,9 @@ from tree_fairseq.tree_insertion.tree_shapes import read_partial_trees
 
 
 class GrownTree(NamedTuple):
-    """The tree of one sentence.
-
-    Attributes:
-        labels: dictionary ids of the nodes in preorder; the first is the root with which decoding begins
-        parents: indices of the parents, -1 for the root
-        steps: number of steps, with the last one, which changes nothing
-    """
-
-    labels: list[int]
-    parents: list[int]
-    steps: int
+    labels: list[int]  # dictionary ids of the nodes in preorder; the first is the root with which decoding begins
+    parents: list[int]  # indices of the parents, -1 for the root
+    steps: int  # number of steps, with the last one, which changes nothing
 
 
 @torch.no_grad()

@@ -28,7 +28,6 @@ SENTENCES, WORKERS, BATCH = 2_000, 2, 100
 
 
 def run(settings: Settings) -> Report:
-    """Measures binarizing and parsing."""
     with tempfile.TemporaryDirectory() as folder, quiet():
         binarizing, binarized = binarize(Path(folder), settings)
         parsing, parse_figures = parse(Path(folder), settings)
@@ -84,12 +83,6 @@ class ParsingRuns:
 
     The start ends when other sentences are parsed: a batch of them by bare Stanza, and a text by the package, so that
     each process has loaded its models.
-
-    Args:
-        folder: for inputs and outputs
-        workers: processes of the package
-        count: number of timed sentences
-        batch: sentences in a batch
     """
 
     def __init__(self, folder: Path, workers: int, count: int, batch: int):
@@ -163,7 +156,6 @@ def parse(folder: Path, settings: Settings) -> tuple[list[tuple[str, ...]], list
 
 
 def bare_stanza(batch: int) -> Callable[[list[list[str]]], object]:
-    """Returns Stanza's own pipeline with the bundled models."""
     import stanza
 
     resources = tempfile.mkdtemp()

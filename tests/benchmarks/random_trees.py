@@ -48,7 +48,6 @@ def depths(spans: Sequence[tuple[int, int]]) -> list[int]:
 
 
 def random_tree(generator: random.Random, num_leaves: int, num_nodes: int, num_labels: int) -> NodeArrays:
-    """Makes a tree in preorder with random labels from 4 to ``num_labels``."""
     spans = random_spans(generator, num_leaves, num_nodes)
     start, end = np.array(spans, np.int32).T
     label = [generator.randrange(4, num_labels) for _ in spans]

@@ -21,7 +21,6 @@ Records = dict[str, dict]
 
 
 def machine() -> dict:
-    """Describes where a benchmark ran."""
     return {
         "processor": _processor(),
         "cores": os.cpu_count(),
@@ -49,7 +48,6 @@ def add(path: Path, report: Report, quick: bool) -> None:
 
 
 def load(path: Path) -> Records:
-    """Reads a file of records: by the name of the benchmark."""
     return json.loads(path.read_text(encoding="utf-8"))
 
 
@@ -62,7 +60,6 @@ def save(path: Path, records: Mapping[str, dict]) -> None:
 
 
 def table(records: Mapping[str, dict]) -> list[tuple[str, ...]]:
-    """Makes one table of the figures of all records."""
     figures = [(name, Figure.of_record(figure)) for name, record in records.items() for figure in record["figures"]]
     return figure_rows(figures)
 
@@ -77,7 +74,6 @@ def with_table(page: str, records: Mapping[str, dict]) -> str:
 
 
 def machines(records: Mapping[str, dict]) -> str:
-    """Says in a sentence where the benchmarks of the records ran."""
     found: dict[str, list[str]] = {}
     for name, record in records.items():
         own = record["machine"]
@@ -90,12 +86,7 @@ def machines(records: Mapping[str, dict]) -> str:
 def publish(path: Path, names: Mapping[str, str]) -> None:
     """Takes the records of a file over into those of the page, and writes the page's table again.
 
-    Args:
-        path: file of records
-        names: all benchmarks, in their order
-
-    Raises:
-        ValueError: a record is that of a quick run.
+    Raises ValueError if a record is that of a quick run.
     """
     found = load(path)
     quick = [name for name, record in found.items() if record["quick"]]

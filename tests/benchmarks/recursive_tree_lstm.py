@@ -19,9 +19,6 @@ class RecursiveTreeLSTM(nn.Module):
 
     The products with the features are computed for all nodes at once, and all gates of a node in one product for each
     child. Otherwise a node would take several times as long.
-
-    Args:
-        lstm: the weights; its forget gates read siblings
     """
 
     def __init__(self, lstm: TreeLSTM):
@@ -50,11 +47,7 @@ class RecursiveTreeLSTM(nn.Module):
 class _Recursion:
     """One tree, or several over the same columns.
 
-    Args:
-        width: D
-        gates: ``[4 D]`` of each column, computed from its features
-        layers: weight ``[5 D, D]`` of each branch, without bias
-        parents, branches, mask: of each column
+    ``gates`` are ``[4 D]`` of each column, from its features; ``layers`` the weights ``[5 D, D]`` of each branch.
     """
 
     def __init__(

@@ -15,21 +15,11 @@ from tests.benchmarks.measuring import Timing
 
 @dataclass
 class Report:
-    """The outcome of one benchmark.
-
-    Attributes:
-        benchmark: name
-        setting: one line on the sizes and the candidates
-        figures: in the order of the line of JSON
-        tables: rows of cells; the first row is the heading
-        notes: lines below the tables
-    """
-
-    benchmark: str
-    setting: str
-    figures: list[Figure]
-    tables: list[Sequence[Sequence[str]]] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    benchmark: str  # name
+    setting: str  # one line on the sizes and the candidates
+    figures: list[Figure]  # in the order of the line of JSON
+    tables: list[Sequence[Sequence[str]]] = field(default_factory=list)  # rows of cells; the first row is the heading
+    notes: list[str] = field(default_factory=list)  # lines below the tables
 
     def text(self) -> str:
         """Returns the tables for people and, as the last line, the figures for programs."""
@@ -42,7 +32,6 @@ class Report:
         return "\n\n".join(parts) + "\n\n" + json.dumps(line)
 
     def record(self) -> dict:
-        """Returns the figures and their setting for a file of JSON."""
         figures = [figure.record() for figure in self.figures]
         return {"benchmark": self.benchmark, "setting": self.setting, "figures": figures}
 
@@ -61,12 +50,10 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
 
 
 def milliseconds(seconds: float) -> str:
-    """Formats seconds for a table."""
     return f"{1e3 * seconds:.1f}"
 
 
 def megabytes(count: float) -> str:
-    """Formats bytes for a table."""
     return f"{count / 1e6:.1f}"
 
 
@@ -85,7 +72,6 @@ PEAK_NOTE = (
 
 
 def memory_note(kept: bool) -> str:
-    """States whether the C library kept freed memory."""
     if kept:
         return "The C library kept freed memory; by default it returns large blocks to the system."
     return "The C library returned freed memory to the system, which slows large tensors down."
@@ -94,7 +80,6 @@ def memory_note(kept: bool) -> str:
 def size_table(
     title: str, sizes: Sequence[int], measured: Mapping[str, Mapping[int, float]], shown: Callable[[float], str]
 ) -> list[tuple[str, ...]]:
-    """Makes a table of measurements by name and size, with a row for each size."""
     rows = [(title, *measured)]
     cells = [[shown(values[size]) if size in values else "not run" for values in measured.values()] for size in sizes]
     return rows + [(str(size), *row) for size, row in zip(sizes, cells)]

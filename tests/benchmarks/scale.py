@@ -85,7 +85,6 @@ def measure(setting: Setting, tree: bool, tokens: int) -> Step:
 
 
 def run(settings: Settings) -> Report:
-    """Measures all sizes, the Tree-Transformer and the transformer."""
     tokens = settings.choose(1_000, 30)
     chosen = settings.choose(SETTINGS, SETTINGS[:1])
     rows = [("model", "parameters", "GFLOP a 1,000 tokens", "MB of model and Adam", "MB kept a 1,000 tokens",

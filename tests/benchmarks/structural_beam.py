@@ -31,7 +31,6 @@ SEARCHES = {"tree": "structural", "stock": "fairseq's"}
 
 
 def task_for(vocabulary: Vocabulary) -> SimpleNamespace:
-    """Returns the attributes of a task from words to trees that models read."""
     return SimpleNamespace(
         source_dictionary=dictionary(SOURCE_WORDS),
         target_dictionary=vocabulary.dictionary,
@@ -79,7 +78,6 @@ def speed(settings: Settings):
 
 
 def teach(model: torch.nn.Module, batch: dict, trees: list[torch.Tensor], dictionary, updates: int) -> None:
-    """Trains a model to write the given trees for the sentences of a batch."""
     ends, pad = dictionary.eos(), dictionary.pad()
     target = collate_tokens(trees, pad, ends)
     previous = collate_tokens(trees, pad, ends, move_eos_to_beginning=True)
@@ -142,7 +140,6 @@ def validity(settings: Settings) -> tuple[int, int, int]:
 
 
 def run(settings: Settings) -> Report:
-    """Times both searches and counts trees."""
     timing, tokens = speed(settings)
     valid, outputs, taught = validity(settings)
     rows = [("beam search", "symbols a second", "ms, fastest to slowest", "processor ms")]

@@ -23,7 +23,6 @@ WORDS, LABELS = 10_000, 60
 
 
 def dictionary(symbols: int) -> Dictionary:
-    """Makes a dictionary of ``symbols`` entries, with the special ones."""
     result = Dictionary()
     for k in range(symbols - len(result)):
         result.add_symbol(f"s{k}")
@@ -31,12 +30,7 @@ def dictionary(symbols: int) -> Dictionary:
 
 
 class Task(SimpleNamespace):
-    """The attributes of a task that models and criteria read; both languages share a dictionary.
-
-    Args:
-        words: entries of the dictionary
-        labels: entries of the label dictionary
-    """
+    """The attributes of a task that models and criteria read; both languages share a dictionary."""
 
     def __init__(self, words: int = WORDS, labels: int = LABELS):
         shared, names = dictionary(words), dictionary(labels)
@@ -68,7 +62,6 @@ class Search:
         self.generator = SequenceGenerator([self.model], task.target_dictionary, beam_size=beam, **length)
 
     def __call__(self) -> list:
-        """Searches once."""
         return self.generator.generate([self.model], self.batch)
 
 
@@ -114,7 +107,6 @@ class TrainingStep:
         self.optimizer = Adam(model.parameters(), lr=5e-4, betas=(0.9, 0.98), weight_decay=1e-4)
 
     def __call__(self, batch: dict) -> float:
-        """Runs a step on a batch and returns the loss."""
         loss = self.passes(batch)
         self.optimizer.step()
         return loss

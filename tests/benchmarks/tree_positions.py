@@ -20,17 +20,11 @@ BATCH, NODES, BRANCHES, LEVELS, POSITION_WIDTH, WIDTH = 64, 100, 2, 32, 2048, 25
 
 @dataclass(frozen=True)
 class Candidates:
-    """Forward and backward pass of the positions of a batch, on the same weights and trees.
+    """Forward and backward pass of the positions of a batch, on the same weights and trees."""
 
-    Attributes:
-        gathered: from parents and branches to positions, by rows of the table
-        direct: from one-hot stacks to positions
-        depth: of the deepest node
-    """
-
-    gathered: Callable[[], None]
-    direct: Callable[[], None]
-    depth: int
+    gathered: Callable[[], None]  # from parents and branches to positions, by rows of the table
+    direct: Callable[[], None]  # from one-hot stacks to positions
+    depth: int  # of the deepest node
 
 
 def random_places(chance: random.Random, nodes: int) -> tuple[list[int], list[int]]:
@@ -52,7 +46,6 @@ def chain_places(chance: random.Random, nodes: int) -> tuple[list[int], list[int
 
 
 def candidates(places: Callable, size: int, nodes: int) -> Candidates:
-    """Makes both candidates for ``size`` trees."""
     torch.manual_seed(0)
     chance = random.Random(0)
     parents, branches = (torch.tensor(rows) for rows in zip(*(places(chance, nodes) for _ in range(size))))

@@ -29,14 +29,7 @@ BATCH, COLUMNS, HEIGHT, WIDTH = 32, 30, 10, 512
 
 
 def encoder_step(arch: str, output: str, size: int, columns: int) -> Callable[[], None]:
-    """Returns a training step of an encoder from a given gradient of its output.
-
-    Args:
-        arch: architecture of the model
-        output: key of the encoder's output
-        size: number of sentences
-        columns: tokens of each, with EOS
-    """
+    """Returns a training step of an encoder from a given gradient of its output."""
     task = Task()
     encoder = build(arch, task, share_all_embeddings=False).encoder.train()
     tokens = stock_batch(task, size, columns - 1, 1)["net_input"]["src_tokens"]
@@ -52,13 +45,7 @@ def encoder_step(arch: str, output: str, size: int, columns: int) -> Callable[[]
 
 
 class Charts:
-    """Forward and backward pass of the chart and of implementations that compute the same.
-
-    Args:
-        size: B, number of sentences
-        columns: N, tokens of each
-        height: h
-    """
+    """Forward and backward pass of the chart and of implementations that compute the same."""
 
     def __init__(self, size: int, columns: int, height: int):
         torch.manual_seed(0)
@@ -71,7 +58,6 @@ class Charts:
         torch.autograd.grad(encoded, [self.states, *self.chart.parameters()], gradient)
 
     def levels(self) -> None:
-        """Runs the chart of the package."""
         self._backward(self.chart(self.states, self.cells), self.gradient)
 
     def gathered(self, project_once: bool) -> None:
@@ -105,12 +91,10 @@ class Charts:
 
 
 def row_of(label: str, taken: Timing, memory: str) -> tuple[str, ...]:
-    """Makes the row of a candidate."""
     return label, *time_cells(taken), memory
 
 
 def run(settings: Settings) -> Report:
-    """Measures time and memory at the paper's height."""
     size, columns, height = settings.choose((BATCH, COLUMNS, HEIGHT), (2, 6, 3))
     charts = Charts(size, columns, height)
     ratio = charts.saved_ratio()

@@ -12,14 +12,12 @@ BATCH, COLUMNS, TARGETS, BEAM = 32, 30, 30, 5
 
 
 def positions(search: Search) -> int:
-    """Counts the positions of each sentence to which the decoder attends."""
     inputs = search.batch["net_input"]
     encoded = search.model.encoder(inputs["src_tokens"], inputs["src_lengths"])
     return encoded["cells"][0].width if "cells" in encoded else len(encoded["encoder_out"][0])
 
 
 def run(settings: Settings) -> Report:
-    """Times both on the same sentences and the same number of steps."""
     size, columns, targets = settings.choose((BATCH, COLUMNS, TARGETS), (2, 6, 3))
     sizes, task = settings.choose("iwslt_de_en", "tiny"), Task()
     architectures = {"chart": f"treeformer_{sizes}", "stock": f"transformer_{sizes}"}

@@ -15,21 +15,11 @@ _SECONDS = 0.1
 
 @dataclass(frozen=True)
 class Watched:
-    """The outcome of a command.
-
-    Attributes:
-        seconds: by the clock
-        processor_seconds: of all its processes
-        parent: the most memory that the command itself had resident, in bytes
-        worker: the same of the largest of its other processes; 0 without any
-        disk: the most bytes that the watched folders held at once
-    """
-
-    seconds: float
-    processor_seconds: float
-    parent: int
-    worker: int
-    disk: int
+    seconds: float  # by the clock
+    processor_seconds: float  # of all its processes
+    parent: int  # the most memory that the command itself had resident, in bytes
+    worker: int  # the same of the largest of its other processes; 0 without any
+    disk: int  # the most bytes that the watched folders held at once
 
 
 def watch(command: Sequence[str], log: Path, folders: Sequence[Path]) -> Watched:

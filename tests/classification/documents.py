@@ -24,7 +24,6 @@ class Task(ClassTask, SimpleNamespace):
 
 
 def class_task() -> Task:
-    """A task with the attributes that all classifiers use."""
     return Task(**vars(tiny_task(words=SYMBOLS - 4, labels=SYMBOLS - 4)), num_classes=NUM_CLASSES)
 
 

@@ -27,11 +27,7 @@ def random_tree(chooser: random.Random, words: int, classes: str = "01234") -> T
 
 
 def write_trees(folder: Path, seed: int = 0, **splits: int) -> Path:
-    """Writes ``SPLIT.trees`` with given numbers of lines; every class is that of a root if there are five lines.
-
-    Returns:
-        the folder
-    """
+    """Writes ``SPLIT.trees`` with given numbers of lines; every class is that of a root if there are five lines."""
     chooser = random.Random(seed)
     folder.mkdir(parents=True, exist_ok=True)
     for split, count in splits.items():
@@ -44,11 +40,7 @@ def write_trees(folder: Path, seed: int = 0, **splits: int) -> Path:
 
 
 def write_rows(folder: Path, seed: int = 0, **splits: int) -> Path:
-    """Writes ``SPLIT.tsv`` with so many lines each, of the classes pos, neg and 10 and 9.
-
-    Returns:
-        the folder
-    """
+    """Writes ``SPLIT.tsv`` with so many lines each, of the classes pos, neg and 10 and 9."""
     chooser = random.Random(seed)
     folder.mkdir(parents=True, exist_ok=True)
     for split, count in splits.items():

@@ -18,14 +18,12 @@ PAD, SYMBOLS = 1, 9
 
 
 def lengths(max_documents: int = 3, max_sentences: int = 4, max_leaves: int = 6):
-    """Leaves of the sentences of some documents."""
     return st.lists(
         st.lists(st.integers(1, max_leaves), min_size=1, max_size=max_sentences), min_size=1, max_size=max_documents
     )
 
 
 def completed(rows: dict[str, Any]) -> dict[str, Any]:
-    """Adds what the collater adds to the rows of documents."""
     count = int(rows["document"][-1]) + 1
     documents: list[tuple[list, list]] = [([], []) for _ in range(count)]
     for row, document in enumerate(rows["document"].tolist()):
@@ -41,14 +39,7 @@ def completed(rows: dict[str, Any]) -> dict[str, Any]:
 class Documents:
     """A batch of documents.
 
-    Args:
-        lengths: leaves of the sentences of each
-        seed: of tokens, labels and trees, each document's drawn apart from the others'
-        extra: columns of padding beyond those that are needed
-        nodes: columns of nodes at least
-
-    Attributes:
-        rows: what the encoder of documents reads
+    Each document's tokens, labels and trees are drawn apart from the others'; ``rows`` are what encoders read.
     """
 
     def __init__(self, lengths: Sequence[Sequence[int]], seed: int = 0, extra: int = 0, nodes: int = 0):

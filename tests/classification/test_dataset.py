@@ -32,7 +32,6 @@ def trees(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def tree_data(trees, tmp_path_factory):
-    """Never changed by a test."""
     folder = tmp_path_factory.mktemp("data") / "trees"
     classify("--input-format", "trees", *prefixes(trees, *SIZES), "--destdir", folder)
     return folder
@@ -63,7 +62,6 @@ def documents(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def document_data(documents, tmp_path_factory):
-    """Never changed by a test."""
     folder = tmp_path_factory.mktemp("data") / "documents"
     classify(
         *prefixes(documents, *SIZES), "--destdir", folder, "--tree-parser", "right-branching", "--tree-ssplit", "punct"
@@ -182,7 +180,6 @@ def test_raw_token_files(trees, tree_data, tmp_path):
 
 
 def assert_equal(first, second):
-    """Two batches, or parts of them."""
     if isinstance(first, dict):
         assert first.keys() == second.keys()
         for name in first:

@@ -16,16 +16,8 @@ from tests.classification.test_dataset import assert_equal
 from tests.data_bin.corpora import prefixes, read_lines, write_lines
 from tests.end_to_end.commands import run
 from tests.end_to_end.tiny_classes import load, task_of
+from tree_fairseq import errors
 from tree_fairseq.classification.tree_lstm_classifier import BINARY_LEVELS
-from tree_fairseq.errors import (
-    CorruptFileError,
-    DataFolderError,
-    DictionaryMismatchError,
-    EmptyDocumentError,
-    InputError,
-    LongSentenceError,
-    MissingTreesError,
-)
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.tasks.pair_dataset import InputLines
 
@@ -45,7 +37,6 @@ def rows(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def tree_data(trees, tmp_path_factory):
-    """Never changed by a test."""
     folder = tmp_path_factory.mktemp("data") / "trees"
     classify(
         "--input-format", "trees", *prefixes(trees, *SIZES), "--destdir", folder, "--tree-parser", "right-branching"
@@ -55,7 +46,6 @@ def tree_data(trees, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def row_data(rows, tmp_path_factory):
-    """Never changed by a test."""
     folder = tmp_path_factory.mktemp("data") / "rows"
     classify(*prefixes(rows, *SIZES), "--destdir", folder, "--tree-parser", "right-branching", "--tree-ssplit", "punct")
     return folder
@@ -101,18 +91,18 @@ def test_examples_alone_are_learned_where_nodes_have_no_class(row_data):
     task = task_of(row_data)
     model_of(task, TREE_ARCH)
     assert not task.labels_all_nodes
-    with pytest.raises(DataFolderError, match="--label-nodes all"):
+    with pytest.raises(errors.DataFolderError, match="--label-nodes all"):
         task_of(row_data, label_nodes="all")
 
 
 def test_a_sequence_model_cannot_learn_nodes(tree_data):
-    with pytest.raises(InputError, match="LSTMClassifier reads sequences. Use --label-nodes root"):
+    with pytest.raises(errors.InputError, match="LSTMClassifier reads sequences. Use --label-nodes root"):
         model_of(task_of(tree_data, label_nodes="all"), SEQUENCE_ARCH)
 
 
 @pytest.mark.parametrize("name", ["cross_entropy", "label_smoothed_cross_entropy"])
 def test_losses_of_tokens_are_refused(tree_data, name):
-    with pytest.raises(InputError, match=f"--criterion {name} .* second class") as refused:
+    with pytest.raises(errors.InputError, match=f"--criterion {name} .* second class") as refused:
         task_of(tree_data).build_criterion(OmegaConf.create({"_name": name, "sentence_avg": False}))
     assert "--criterion tree_classification" in str(refused.value)
 
@@ -147,7 +137,7 @@ def test_a_checkpoint_knows_what_it_was_trained_on(tree_data, row_data):
     model_of(task, TREE_ARCH)
     state = task.state_dict()
     task_of(tree_data).load_state_dict(state)
-    with pytest.raises(DictionaryMismatchError, match="other classes"):
+    with pytest.raises(errors.DictionaryMismatchError, match="other classes"):
         task_of(row_data).load_state_dict(state)
 
 
@@ -157,7 +147,7 @@ def test_a_checkpoint_with_other_labels_is_refused(rows, row_data, tmp_path):
     words = [shutil.copy(row_data / f"dict.{lang}.txt", tmp_path) for lang in ("text", "class")]
     given = ("--srcdict", words[0], "--tgtdict", words[1])
     classify(*prefixes(rows, *SIZES), "--destdir", tmp_path / "bin", "--tree-parser", "toy", *given)
-    with pytest.raises(DictionaryMismatchError, match="other labels"):
+    with pytest.raises(errors.DictionaryMismatchError, match="other labels"):
         task_of(tmp_path / "bin").load_state_dict(task.state_dict())
 
 
@@ -185,23 +175,23 @@ def test_folders_take_turns(tree_data, tmp_path):
 
 
 def test_folders_that_do_not_fit_are_refused(tree_data, row_data):
-    with pytest.raises(DictionaryMismatchError, match="dict.class.txt, dict.label.text.txt, .*--node-symbols"):
+    with pytest.raises(errors.DictionaryMismatchError, match="dict.class.txt, dict.label.text.txt, .*--node-symbols"):
         task_of(f"{tree_data}:{row_data}")
 
 
 def test_folders_of_translation_and_of_nothing_are_refused(corpus, data_bin, tmp_path):
-    with pytest.raises(MissingTreesError, match="--task tree_classification"):
+    with pytest.raises(errors.MissingTreesError, match="--task tree_classification"):
         task_of(data_bin)
     prefixes_of_texts = (part for split in ("train", "valid") for part in (f"--{split}pref", corpus / split))
     run("preprocess", "-s", "en", "-t", "de", *prefixes_of_texts, "--destdir", tmp_path / "stock")
-    with pytest.raises(MissingTreesError, match="there is no tree.json"):
+    with pytest.raises(errors.MissingTreesError, match="there is no tree.json"):
         task_of(tmp_path / "stock")
 
 
 def test_another_dictionary_of_classes_is_noticed(tree_data, tmp_path):
     folder = shutil.copytree(tree_data, tmp_path / "bin")
     write_lines(folder / "dict.class.txt", ["a 1", "b 1"])
-    with pytest.raises(DictionaryMismatchError, match="dict.class.txt"):
+    with pytest.raises(errors.DictionaryMismatchError, match="dict.class.txt"):
         task_of(folder)
 
 
@@ -211,7 +201,7 @@ def test_another_dictionary_of_classes_is_noticed(tree_data, tmp_path):
 def test_missing_files_are_named(tree_data, tmp_path, name):
     folder = shutil.copytree(tree_data, tmp_path / "bin")
     (folder / name).unlink()
-    with pytest.raises(CorruptFileError, match=name):
+    with pytest.raises(errors.CorruptFileError, match=name):
         load(folder, "train")
 
 
@@ -246,7 +236,7 @@ def test_token_tensors_are_parsed_by_their_words(row_data):
 @pytest.mark.parametrize("line", ["", " \t "])
 def test_blank_lines_are_named(request, kind, line):
     task = task_of(request.getfixturevalue(f"{kind.removesuffix('s')}_data"))
-    with pytest.raises(EmptyDocumentError) as caught:
+    with pytest.raises(errors.EmptyDocumentError) as caught:
         task.get_interactive_tokens_and_lengths(InputLines(["not bad", line], 3), str)
     assert (caught.value.path, caught.value.line) == ("input", 4)
 
@@ -259,7 +249,7 @@ def test_long_lines_are_cut_or_named(row_data, caplog):
     assert warnings == ["[input] 1 documents of more than 5 tokens were cut at a sentence: 2 sentences left out"]
     rows = batch_of(task.build_dataset_for_inference(tokens, lengths))["net_input"]["sentence_trees"]
     assert rows["document"].tolist() == [0, 1] and rows["tokens"].shape == (2, 3)
-    with pytest.raises(LongSentenceError) as caught:
+    with pytest.raises(errors.LongSentenceError) as caught:
         task.get_interactive_tokens_and_lengths(InputLines(["so so so so so so"], 3), str)
     assert (caught.value.path, caught.value.line) == ("input", 3)
 

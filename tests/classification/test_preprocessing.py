@@ -50,13 +50,11 @@ def codes(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def tree_data(trees, tmp_path_factory):
-    """Never changed by a test."""
     return from_trees(trees, tmp_path_factory.mktemp("data") / "trees")
 
 
 @pytest.fixture(scope="module")
 def row_data(rows, tmp_path_factory):
-    """Never changed by a test."""
     return from_rows(rows, tmp_path_factory.mktemp("data") / "rows")
 
 

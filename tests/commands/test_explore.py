@@ -21,7 +21,6 @@ TREE = make_pairs(1, 2)[0].tree
 
 
 def explored(tmp_path, *arguments: object) -> dict:
-    """The JSON that the command writes."""
     path = tmp_path / "explored.json"
     assert explore.main([*map(str, arguments), *QUIET, "--json", str(path)]) == 0
     return json.loads(path.read_text(encoding="utf-8"))

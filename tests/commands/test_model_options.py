@@ -26,7 +26,6 @@ def test_every_flag_has_a_meaning_and_the_default_of_a_training(architecture):
 
 
 def model_args(architecture: str) -> Namespace:
-    """The arguments of a training without flags of the model."""
     return options.parse_args_and_arch(options.get_training_parser(), ["data", "--arch", architecture])
 
 

@@ -50,7 +50,6 @@ def test_shards_are_parsed_one_by_one_and_joined(text, tmp_path, small_blocks, c
 
 
 def run(capsys, *arguments, status=0):
-    """The standard output of the command."""
     assert main(list(arguments)) == status
     return capsys.readouterr().out
 

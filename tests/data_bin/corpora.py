@@ -43,16 +43,7 @@ def _random_tree(chooser: random.Random, words: int) -> Tree:
 
 
 def write_corpus(folder: Path, seed: int = 0, **splits: int) -> Path:
-    """Writes ``trees/SPLIT.en`` (bracketed), ``leaves/SPLIT.en`` (their words) and the same for ``de``, all parallel.
-
-    Args:
-        folder: where
-        seed: of the random trees
-        splits: number of lines of each split
-
-    Returns:
-        the folder
-    """
+    """Writes ``trees/SPLIT.en`` (bracketed), ``leaves/SPLIT.en`` (their words), and the same for ``de``; parallel."""
     chooser = random.Random(seed)
     for name in ("trees", "leaves"):
         (folder / name).mkdir(parents=True, exist_ok=True)
@@ -70,18 +61,15 @@ def write_corpus(folder: Path, seed: int = 0, **splits: int) -> Path:
 
 
 def write_lines(path: Path, lines: list[str]) -> Path:
-    """Writes a text file with the given lines."""
     path.write_bytes("".join(f"{line}\n" for line in lines).encode("utf-8"))
     return path
 
 
 def read_lines(path: Path) -> list[str]:
-    """The lines of a text file."""
     return path.read_bytes().decode("utf-8").split("\n")[:-1]
 
 
 def run_preprocess(*arguments: object) -> None:
-    """``fairseq-preprocess -s en -t de ARGUMENTS``, in this process."""
     parser = options.get_preprocessing_parser()
     preprocess.main(parser.parse_args(["-s", "en", "-t", "de", *map(os.fspath, map(str, arguments))]))
 
@@ -107,12 +95,7 @@ def folder_bytes(folder: Path) -> dict[str, bytes]:
 def in_child(action: Callable[[], None], prepare: Callable[[], None] = lambda: None) -> int | str:
     """Runs an action in a forked process.
 
-    Args:
-        action: function to call
-        prepare: done before it, such as setting a limit
-
-    Returns:
-        0 when it ended well, ``"killed"`` when it was killed, else the message of its exception
+    Returns 0 when it ended well, ``"killed"`` when it was killed, else the message of its exception.
     """
     reader, writer = os.pipe()
     child = os.fork()

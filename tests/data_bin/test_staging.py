@@ -15,7 +15,6 @@ from tree_fairseq.errors import DestinationExistsError
 
 
 def sealed(destination, command, **files: str) -> Staging:
-    """Makes a staging folder whose output is complete."""
     with Staging(destination, command) as staging:
         output = staging.new_output()
         for name, content in files.items():

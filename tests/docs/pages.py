@@ -11,8 +11,6 @@ _BLOCK = re.compile(r"^([ \t]*)```([\w-]*)[^\n]*\n(.*?)^\1```[ \t]*$", re.MULTIL
 
 
 class Block(NamedTuple):
-    """A fenced block of a page."""
-
     page: str
     line: int
     language: str
@@ -20,17 +18,14 @@ class Block(NamedTuple):
 
 
 def pages() -> list[Path]:
-    """README and every page of docs/."""
     return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def name_of(page: Path) -> str:
-    """The path of a page in the repository."""
     return page.relative_to(ROOT).as_posix()
 
 
 def blocks_of(page: Path) -> list[Block]:
-    """The fenced blocks of a page, in order."""
     text = page.read_text(encoding="utf-8")
     return [
         Block(name_of(page), text.count("\n", 0, found.start()) + 1, found[2], found[3])

@@ -48,7 +48,6 @@ def _own_parser(name: str) -> argparse.ArgumentParser | None:
 
 
 def _models() -> list[str]:
-    """An architecture of each model of the package."""
     found = {
         model.__name__: arch
         for arch, model in ARCH_MODEL_REGISTRY.items()

@@ -29,7 +29,6 @@ def test_commands_are_accepted(page):
 
 
 def refused(block: Block) -> Sequence[str]:
-    """The commands of a block that their programs refuse."""
     try:
         commands = commands_of(block.text)
     except ValueError as error:
@@ -63,7 +62,6 @@ def test_a_wrong_command_is_found(command):
 
 
 def flags_in(text: str) -> set[str]:
-    """The flags that the text around the blocks names."""
     text = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
     return {flag for code in re.findall(r"`([^`\n]+)`", text) for flag in re.findall(r"(?<![\w-])--[a-z][\w-]+", code)}
 

@@ -30,7 +30,6 @@ PREPARED = ("make", "pip", "export", "torchrun", "python", "curl", "docker", "cd
 
 
 def write_translations(folder: Path) -> None:
-    """Parallel text of words that the bundled parser knows."""
     rows = [(" ".join(tree.leaves()), german) for tree, german in islice(pairs(seed=5, max_length=10), 24)]
     for split in ("train", "valid", "test"):
         for language, side in (("en", 0), ("de", 1)):
@@ -39,12 +38,10 @@ def write_translations(folder: Path) -> None:
 
 
 def write_programs(folder: Path) -> None:
-    """Questions and logical forms."""
     tiny_programs.write_corpus(folder, (24, 8, 8))
 
 
 def write_examples(folder: Path) -> None:
-    """Texts with a class, and trees whose labels are classes."""
     tiny_classes.write_examples(folder, "documents", (24, 8, 8))
     tiny_classes.write_examples(folder, "trees", (24, 8, 8))
 
@@ -80,7 +77,6 @@ def small(command: list[str], parser: tuple[str, ...]) -> list[str]:
 
 @contextlib.contextmanager
 def inside(folder: Path) -> Iterator[None]:
-    """Works in a folder for a while."""
     before = os.getcwd()
     os.chdir(folder)
     try:

@@ -30,8 +30,7 @@ class ShownFlag(NamedTuple):
     header: str
     name: str
     values: list[str]
-    names_a_switch: bool
-    """Whether the table is one of flags: a flag without a value is then one that takes none."""
+    names_a_switch: bool  # whether the table is one of flags: a flag without a value is then one that takes none
 
 
 def flags_of(text: str) -> Iterator[ShownFlag]:
@@ -85,7 +84,6 @@ def recipe_flags() -> frozenset[str]:
 
 
 def accepts(action: argparse.Action, value: str | None) -> bool:
-    """Whether an option can be given with a value, or without."""
     if value is not None and PLACEHOLDER.fullmatch(value):
         return action.nargs != 0
     parser = argparse.ArgumentParser(add_help=False)
@@ -99,7 +97,6 @@ def accepts(action: argparse.Action, value: str | None) -> bool:
 
 
 def problems_of(shown: ShownFlag) -> Iterator[str]:
-    """What is wrong with a flag as it is shown."""
     actions = actions_of(shown.name, shown.header)
     if not actions and shown.header == "here" and shown.name in recipe_flags():
         return
@@ -114,7 +111,6 @@ def problems_of(shown: ShownFlag) -> Iterator[str]:
 
 
 def problems_in(page: Path) -> list[str]:
-    """What is wrong with the flags of a page, with their lines."""
     shown = flags_of(page.read_text(encoding="utf-8"))
     return [f"{name_of(page)}:{flag.line}: {problem}" for flag in shown for problem in problems_of(flag)]
 

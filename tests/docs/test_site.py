@@ -37,7 +37,6 @@ CLONED_FROM = {
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """The site, by the command that ``make docs`` runs."""
     place = tmp_path_factory.mktemp("site")
     done = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(place)],
@@ -50,7 +49,6 @@ def site(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def documents(site):
-    """Every page of the site, parsed."""
     return {path: html.parse(str(path)).getroot() for path in sorted(site.rglob("*.html"))}
 
 
@@ -65,7 +63,6 @@ def test_every_page_is_in_the_site_and_in_its_navigation(site, documents):
 
 
 def targets(document: object) -> Iterator[str]:
-    """The links of a page."""
     for element in document.iter("a"):
         if element.get("href"):
             yield element.get("href")
@@ -135,7 +132,6 @@ def test_pictures_exist_and_have_a_text(documents):
 
 @pytest.fixture(scope="module")
 def browser():
-    """A browser for all tests that need one."""
     if why_not():
         pytest.skip(why_not())
     with chromium() as driver:

@@ -9,7 +9,6 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def texts_of(svg: str) -> list[str]:
-    """The texts that a reader sees."""
     return ["".join(element.itertext()).strip() for element in ElementTree.fromstring(svg).iter(f"{SVG}text")]
 
 
@@ -19,6 +18,5 @@ def pixels(figure) -> tuple[float, float]:
 
 
 def size_of(png: bytes) -> tuple[int, int]:
-    """The width and height in pixels."""
     assert png.startswith(b"\x89PNG")
     return struct.unpack(">II", png[16:24])

@@ -26,11 +26,6 @@ def run(command: str, *arguments: object, stdin: str | bytes | None = None) -> s
 
     Batches are loaded in this process unless ``--num-workers`` is among the arguments: when the cyclic garbage
     collector frees a loader with workers, torch waits five seconds for each of them.
-
-    Args:
-        command: such as ``train``
-        *arguments: of the command line; ``--user-dir`` is added
-        stdin: the command's standard input
     """
     main = translate if command == "translate" else importlib.import_module(f"fairseq_cli.{command}").cli_main
     forget_earlier_runs()
@@ -58,7 +53,6 @@ def train_by(defaults: dict[str, object], data: object, folder: Path, *arguments
 
 
 def prefixes_of(text: Path) -> list[object]:
-    """The flags that name the splits in a folder of text."""
     return [part for split in ("train", "valid", "test") for part in (f"--{split}pref", text / split)]
 
 
@@ -102,12 +96,10 @@ def lines_of(kind: str, output: str) -> dict[int, str]:
 
 
 def logged(name: str, log: str) -> list[float]:
-    """The values of a measure in all validations."""
     return [float(value) for value in re.findall(rf"valid on 'valid' subset.*? {name} ([\d.]+)", log)]
 
 
 def updates(log: str) -> int:
-    """The number of updates of a training."""
     return int(re.findall(r"num_updates (\d+)", log)[-1])
 
 
@@ -123,7 +115,6 @@ def forget_earlier_runs() -> None:
 
 @contextlib.contextmanager
 def _captured() -> Iterator[io.StringIO]:
-    """Everything that is logged or printed, as one text."""
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
     handler.setFormatter(logging.Formatter("%(levelname)s | %(name)s | %(message)s"))

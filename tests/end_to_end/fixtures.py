@@ -20,26 +20,16 @@ STOCK_SIZES = (
 
 @dataclass(frozen=True)
 class Training:
-    """A finished training.
-
-    Attributes:
-        data: preprocessed folder
-        folder: its checkpoints
-        log: what it said
-    """
-
-    data: Path
-    folder: Path
-    log: str
+    data: Path  # preprocessed folder
+    folder: Path  # its checkpoints
+    log: str  # what it said
 
     @property
     def best(self) -> Path:
-        """The best checkpoint."""
         return self.folder / "checkpoint_best.pt"
 
 
 def preprocess(source: Path, destination: Path, *arguments: object, parser: str = "brackets") -> str:
-    """Runs ``fairseq-preprocess`` on the splits in a folder; returns its log."""
     flags = ("--destdir", destination, "--tree-parser", parser, *arguments)
     return run("preprocess", *TASK, "-s", "en", "-t", "de", *prefixes_of(source), *flags)
 
@@ -60,7 +50,6 @@ def corpus(shared) -> Path:
 
 @pytest.fixture(scope="session")
 def data_bin(corpus, shared) -> Path:
-    """The corpus as ``fairseq-preprocess`` makes it."""
     return shared("data-bin", lambda folder: preprocess(corpus, folder))[0]
 
 

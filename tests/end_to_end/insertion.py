@@ -32,8 +32,6 @@ KINDS = {**TREES, **BASELINES}
 
 
 class System(NamedTuple):
-    """A trained system."""
-
     text: Path
     data: Path
     folder: Path
@@ -41,12 +39,10 @@ class System(NamedTuple):
 
     @property
     def best(self) -> Path:
-        """The best checkpoint."""
         return self.folder / "checkpoint_best.pt"
 
 
 def preprocess(text: Path, destination: Path, *arguments: object) -> Path:
-    """Runs ``fairseq-preprocess``; returns the folder."""
     flags = ("--destdir", destination, "--target-notation", "bracket", "--trajectories", 2, *arguments)
     run("preprocess", *TASK, "-s", "nl", "-t", "lf", *prefixes_of(text), *flags)
     return destination
@@ -72,11 +68,9 @@ def system_of(shared: Shared, kind: str) -> System:
 
 
 def generate(system: System, *arguments: object) -> str:
-    """Runs ``fairseq-generate`` on the test set."""
     return run("generate", system.data, *TASK, "--path", system.best, "--cpu", *arguments)
 
 
 def steps_and_marks(output: str) -> dict[int, tuple[int, list[str]]]:
-    """What the ``I-`` lines say of each sentence."""
     found = {number: line.split() for number, line in lines_of("I", output).items()}
     return {number: (int(steps), marks) for number, (steps, *marks) in found.items()}

@@ -26,7 +26,6 @@ SETTINGS = {
 
 
 def free_port() -> int:
-    """A port that nothing listens to."""
     with socket.socket() as made:
         made.bind(("127.0.0.1", 0))
         return made.getsockname()[1]
@@ -46,7 +45,6 @@ class Rank:
 
     @property
     def log(self) -> str:
-        """What it has said so far."""
         return self._log.read_text(encoding="utf-8")
 
     @property
@@ -64,7 +62,6 @@ class Rank:
         return self._process.pid
 
     def await_line(self, text: str, seconds: float = 120) -> None:
-        """Waits until it says something."""
         end = time.monotonic() + seconds
         while text not in self.log:
             assert self._process.poll() is None and time.monotonic() < end, self.log
@@ -76,7 +73,6 @@ class Rank:
         return status if status >= 0 else 128 - status
 
     def kill(self) -> None:
-        """Ends what is left of it."""
         if self._process.poll() is None:
             os.kill(self.pid, 9)
             self._process.kill()
@@ -87,12 +83,7 @@ class Rank:
 def training(data: Path, folder: Path, *arguments: object, ranks: int = 2, own: bool = False) -> Iterator[list[Rank]]:
     """Starts processes that train together; ends those that are left.
 
-    Args:
-        data: preprocessed folder
-        folder: for their checkpoints
-        *arguments: of each command; they replace SETTINGS
-        ranks: number of processes
-        own: whether each imports torch and fairseq itself, and is no fork
+    Arguments replace SETTINGS. With ``own``, each process imports torch and fairseq itself, and is no fork.
     """
     folder.mkdir(exist_ok=True)
     options = [text for name, value in SETTINGS.items() if name not in arguments for text in (name, value)]

@@ -23,12 +23,10 @@ class Roads(NamedTuple):
 
     @property
     def best(self) -> list[dict[str, Any]]:
-        """The best hypothesis of each sentence."""
         return [sentence["hypotheses"][0] for sentence in self.sentences]
 
 
 def assert_equal(found: dict[int, tuple[str, float]], expected: dict[int, tuple[str, float]]) -> None:
-    """The same hypotheses, and about the same scores."""
     assert {number: text for number, (text, _) in found.items()} == {
         number: text for number, (text, _) in expected.items()
     }
@@ -41,12 +39,7 @@ def take_all(
 ) -> Roads:
     """Translates the test set of a folder, and its lines, on all roads; makes sure that the outputs are the same.
 
-    Args:
-        data, path, task: the folder, the checkpoint, and the flags of the task
-        lines: of the test set, as they are typed
-        folder: for files
-        *more: flags of the commands; the hub is left out then
-        **options: of generation, for all commands and the hub
+    The hub is left out if there are more flags of the commands.
     """
     text = "".join(f"{line}\n" for line in lines)
     (folder / "typed").write_text(text, encoding="utf-8")

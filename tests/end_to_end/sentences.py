@@ -26,7 +26,6 @@ def row(chooser: random.Random, kind: str) -> str:
 
 
 def write_rows(folder: Path, kind: str, sizes: tuple[int, int, int] = (64, 13, 11)) -> Path:
-    """Writes ``{train,valid,test}.tsv`` of a kind into a folder, and returns it."""
     folder.mkdir(exist_ok=True)
     chooser = random.Random(kind)
     for split, size in zip(("train", "valid", "test"), sizes):
@@ -42,7 +41,6 @@ def preprocess(text: Path, kind: str, destination: Path) -> Path:
 
 
 def train(data: Path, folder: Path, kind: str, *flags: object, epochs: int = 2) -> str:
-    """Runs ``fairseq-train``; returns its log."""
     return run(
         "train", data, *TASK, "--arch", "treeformer_classifier_tiny", "--treeformer-height", 3, *KINDS[kind],
         "--optimizer", "adam", "--lr", "3e-3", "--batch-size", 8, "--max-epoch", epochs, "--num-workers", 0,

@@ -12,8 +12,6 @@ import pytest
 
 
 class Shared:
-    """Makes folders by their names."""
-
     def __init__(self, root: Path):
         self._root = root
         root.mkdir(exist_ok=True)

@@ -28,8 +28,6 @@ MODALITIES = {
 
 
 class System(NamedTuple):
-    """A trained system."""
-
     modality: Modality
     text: Path
     data: Path
@@ -38,12 +36,10 @@ class System(NamedTuple):
 
     @property
     def best(self) -> Path:
-        """The best checkpoint."""
         return self.folder / "checkpoint_best.pt"
 
 
 def preprocess(text: Path, destination: Path, modality: Modality, *arguments: object) -> Path:
-    """Runs ``fairseq-preprocess``; returns the folder."""
     parser = ("--tree-parser", "right-branching") if modality.source == "constituency" else ()
     sides = ("--source-modality", modality.source, "--target-modality", modality.target)
     flags = ("--destdir", destination, *sides, *parser, *arguments)
@@ -68,7 +64,6 @@ def texts_for(corpus: Path, folder: Path, modality: Modality) -> Path:
 
 
 def system_of(shared: Shared, name: str) -> System:
-    """A trained system of a pair of modalities."""
     modality = MODALITIES[name]
 
     def make(folder: Path) -> str:

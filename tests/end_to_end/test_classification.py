@@ -28,7 +28,6 @@ def texts(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def data(texts, tmp_path_factory):
-    """A folder of each kind; never changed by a test."""
     folder = tmp_path_factory.mktemp("preprocessed")
     return {kind: preprocess(texts[kind], kind, folder / kind) for kind in KINDS}
 
@@ -68,7 +67,6 @@ def lines_to_classify(texts: dict[str, Path], kind: str) -> list[str]:
 
 
 def figures(log: str) -> dict[str, str]:
-    """What the last validation told."""
     line = [line for line in log.splitlines() if "valid on 'valid' subset" in line][-1]
     return dict(part.split(" ", 1) for part in line.split("subset | ")[1].split(" | "))
 

@@ -13,7 +13,6 @@ ARCH = "transformer_distance_bias_tiny"
 
 @pytest.fixture(scope="module")
 def biased(stock_trained, tmp_path_factory) -> Training:
-    """Trained on from a stock transformer."""
     flags = ("--finetune-from-model", stock_trained.best, "--max-epoch", 1)
     return train(stock_trained.data, tmp_path_factory.mktemp("biased"), *flags, arch=ARCH)
 

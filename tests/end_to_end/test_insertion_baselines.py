@@ -30,7 +30,6 @@ def system(request, shared):
 
 
 def tree_of(text: str) -> Tree | None:
-    """The tree that is printed; None for a sequence that is none."""
     try:
         return BRACKET.read(text)
     except SymbolTreeError:

@@ -36,8 +36,6 @@ def train(data: Path, folder: Path, *arguments: object, arch: str = "treeformer_
 
 @pytest.fixture(scope="module")
 def data_bin(shared) -> Path:
-    """Words alone, as ``fairseq-preprocess`` makes them for any model."""
-
     def make(folder: Path) -> None:
         source = write_corpus(folder / "text", bracketed=False)
         run("preprocess", "-s", "en", "-t", "de", *prefixes_of(source), "--destdir", folder / "data-bin")

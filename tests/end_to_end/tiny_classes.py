@@ -13,13 +13,11 @@ GOOD, BAD, PLAIN = ("good", "great", "moving"), ("bad", "dull", "weak"), ("a", "
 
 
 def task_of(data: object, **options) -> TreeClassificationTask:
-    """The task over a folder."""
     defaults = {"train_subset": "train", "dataset_impl": None}
     return TreeClassificationTask.setup_task(TreeClassificationConfig(data=str(data), **{**defaults, **options}))
 
 
 def load(data: object, split: str, epoch: int = 1, combine: bool = False, **options):
-    """The task and a split of its data."""
     task = task_of(data, **options)
     task.load_dataset(split, epoch=epoch, combine=combine)
     return task, task.dataset(split)
@@ -54,10 +52,7 @@ def make_document(chooser: random.Random, sentences: int) -> str:
 def write_examples(folder: Path, kind: str, sizes: tuple[int, int, int] = (60, 14, 13)) -> Path:
     """Writes ``{train,valid,test}`` of a kind into a folder, and returns it.
 
-    Args:
-        folder: where
-        kind: ``trees``, ``tsv`` (single sentences) or ``documents`` (several, in ``tsv`` files)
-        sizes: lines of each
+    ``documents`` are several sentences a line, in ``tsv`` files.
     """
     folder.mkdir(parents=True, exist_ok=True)
     chooser = random.Random(kind)

@@ -16,8 +16,6 @@ SPLIT = {"lighthouse": ("light@@", "house"), "fireplace": ("fire@@", "place")}
 
 
 class Pair(NamedTuple):
-    """A line of the corpus."""
-
     tree: str
     target: str
 
@@ -61,7 +59,6 @@ def _preterminal(tag: str, word: str) -> str:
 
 
 def leaves(tree: str) -> str:
-    """The words of a bracketed tree."""
     return " ".join(part.rstrip(")") for part in tree.split() if not part.startswith("("))
 
 
@@ -76,7 +73,6 @@ def write_pairs(prefix: Path, pairs: list[Pair], bracketed: bool = True) -> None
 
 
 def write_corpus(folder: Path, bracketed: bool = True, sizes: tuple[int, int, int] = (160, 16, 16)) -> Path:
-    """Writes ``train``, ``valid`` and ``test`` into a folder, and returns it."""
     folder.mkdir(parents=True, exist_ok=True)
     for seed, (split, size) in enumerate(zip(("train", "valid", "test"), sizes)):
         write_pairs(folder / split, make_pairs(size, seed), bracketed)

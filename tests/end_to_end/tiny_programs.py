@@ -17,7 +17,6 @@ class Pair(NamedTuple):
 
 
 def make_pairs(count: int, seed: int) -> list[Pair]:
-    """``count`` random pairs."""
     source = random.Random(seed)
     return [_pair(source) for _ in range(count)]
 

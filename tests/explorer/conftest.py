@@ -12,13 +12,11 @@ from tree_fairseq.explorer.systems import System
 
 @pytest.fixture(scope="session")
 def programs(tmp_path_factory):
-    """The text of requests and programs."""
     return tiny_programs.write_corpus(tmp_path_factory.mktemp("programs") / "text")
 
 
 @pytest.fixture(scope="session")
 def symbol_data(programs):
-    """Programs as sequences of symbols."""
     folder = programs.with_name("symbols")
     flags = "--task", "structural_translation", "-s", "nl", "-t", "lf", "--target-modality", "tree"
     run("preprocess", *flags, "--target-notation", "bracket", *prefixes_of(programs), "--destdir", folder)
@@ -27,7 +25,6 @@ def symbol_data(programs):
 
 @pytest.fixture(scope="session")
 def insertion_data(programs):
-    """Programs as trees that grow by insertions."""
     folder = programs.with_name("insertions")
     flags = "--task", "tree_insertion", "-s", "nl", "-t", "lf", "--target-notation", "bracket", "--trajectories", 1
     run("preprocess", *flags, *prefixes_of(programs), "--destdir", folder)
@@ -36,19 +33,16 @@ def insertion_data(programs):
 
 @pytest.fixture(scope="session")
 def class_trees(tmp_path_factory):
-    """The text of trees whose nodes have classes."""
     return tiny_classes.write_examples(tmp_path_factory.mktemp("classes") / "text", "trees")
 
 
 @pytest.fixture(scope="session")
 def class_data(class_trees):
-    """Trees whose nodes have classes."""
     return tiny_classes.preprocess(class_trees, "trees", class_trees.with_name("bin"))
 
 
 @pytest.fixture(scope="session")
 def tree_system(data_bin):
-    """A Tree-Transformer."""
     return System(untrained(data_bin, "tree_translation", "tree_transformer_tiny"), beam=2, max_len_b=8)
 
 
@@ -61,7 +55,6 @@ def chart_system(data_bin):
 
 @pytest.fixture(scope="session")
 def stock_system(data_bin):
-    """A stock transformer."""
     flags = "--encoder-layers", 2, "--decoder-layers", 2, "--encoder-embed-dim", 32, "--decoder-embed-dim", 32
     flags += "--encoder-attention-heads", 4, "--decoder-attention-heads", 4
     return System(untrained(data_bin, "translation", "transformer", *flags), "stock", beam=2, max_len_b=8)
@@ -76,11 +69,9 @@ def symbol_system(symbol_data):
 
 @pytest.fixture(scope="session")
 def insertion_system(insertion_data):
-    """A transformer that inserts nodes."""
     return System(untrained(insertion_data, "tree_insertion", "tree_insertion_transformer_tiny"))
 
 
 @pytest.fixture(scope="session")
 def class_system(class_data):
-    """A Tree-Transformer that classifies sentences and their nodes."""
     return System(untrained(class_data, "tree_classification", "tree_transformer_classifier_tiny"))

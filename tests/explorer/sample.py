@@ -70,7 +70,6 @@ def read(line: str) -> Tree:
 
 
 def tree_of(line: str) -> dict:
-    """The tree of a line of brackets, in preorder."""
     return tree_record((read(line),))
 
 
@@ -220,7 +219,6 @@ def _partial(tree: dict, size: int) -> dict:
 
 
 def _ends(tree: dict) -> list[int]:
-    """The node after the subtree of each node."""
     ends = [0] * len(tree["labels"])
     for node in reversed(range(len(ends))):
         end = node + 1

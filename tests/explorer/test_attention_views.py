@@ -49,7 +49,6 @@ def direct_weights(attention: TreeSelfAttention, states: Tensor, nodes: list[dic
 
 
 def doubled(system):
-    """The model in double precision."""
     return copy.deepcopy(system.models[0]).double()
 
 

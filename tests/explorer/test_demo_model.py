@@ -18,7 +18,6 @@ DATABASE = hub.DEMO / "archipelago/archipelago.sqlite"
 
 @pytest.fixture(scope="module")
 def shown():
-    """What the page of the demo shows."""
     return explore.demo_document(hub.DEMO)
 
 

@@ -52,7 +52,6 @@ def show(driver, sample_page):
 
 
 def one(driver, selector):
-    """The first element of a selector, as soon as there is one."""
     return until(lambda: next(iter(all_of(driver, selector)), None), selector)
 
 
@@ -75,7 +74,6 @@ def text_of(driver, selector):
 
 
 def press(driver, key, times=1):
-    """Presses a key where the focus is."""
     from selenium.webdriver.common.keys import Keys
 
     for _ in range(times):

@@ -57,7 +57,6 @@ def server():
 
 
 def ask(server, method="POST", path="/explain", body: object = None, **headers: str):
-    """Sends a request; returns the status, the headers and the body as text."""
     connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=20)
     text = json.dumps(body) if body is not None and not isinstance(body, (str, bytes)) else body
     connection.request(method, path, text, {name.replace("_", "-"): value for name, value in headers.items()})
@@ -75,7 +74,6 @@ def eventually(condition) -> None:
 
 
 def problem(answer) -> tuple[int, str]:
-    """The status and the message of an error, which is JSON."""
     status, headers, content = answer
     assert headers["Content-Type"] == "application/json" and headers["Connection"] == "close"
     [(name, message)] = json.loads(content).items()

@@ -15,8 +15,6 @@ import torch
 
 
 class Payload:
-    """Makes a file when it is unpickled."""
-
     def __init__(self, marker: Path):
         self.marker = marker
 
@@ -31,7 +29,6 @@ class Attacks:
         self._good, self.marker = good, marker
 
     def state(self) -> dict:
-        """The contents of the good checkpoint."""
         return torch.load(self._good, weights_only=True)
 
     def with_settings(self, path: Path, **groups: dict[str, object]) -> None:
@@ -176,8 +173,7 @@ REFUSED = (
 OF_MODELS = ("evaluated", "evaluated bytes", "reference", "no model", "encoder")
 """These are refused by who builds the model that a checkpoint describes, and harmless for others."""
 
-HARMLESS = ("settings",)
-"""These are read as if they were good."""
+HARMLESS = ("settings",)  # These are read as if they were good
 
 RELEASED = (
     "huge shape", "overflowing shape", "huge header", "deep settings", "wrong settings", "released code",

@@ -12,13 +12,11 @@ from tests.end_to_end.tiny_corpus import make_pairs
 from tree_fairseq import hub
 from tree_fairseq.commands import explore, induce, release, translate
 
-ALL = os.environ.get("TREE_FAIRSEQ_ALL_ATTACKS", "0") != "0"
-"""Whether every command meets every attack."""
+ALL = os.environ.get("TREE_FAIRSEQ_ALL_ATTACKS", "0") != "0"  # whether every command meets every attack
 
 LINE = make_pairs(1, 2)[0].tree
 TRAIN_ONCE = ("--max-update", 1, "--no-save", "--disable-validation")
-Command = Callable[[Path, Path, Path], object]
-"""Takes the data folder, the checkpoint and a folder for the output."""
+Command = Callable[[Path, Path, Path], object]  # takes the data folder, the checkpoint and a folder for the output
 
 
 def _of_fairseq(command: str) -> Command:

@@ -40,14 +40,8 @@ def kill_at(moment: int, folder: Path) -> None:
 def survives_every_kill(action: Callable[[], None], destination: Path, reset: Callable[[], None], moments: int) -> int:
     """Kills an action at many moments and repeats it; every time the result has to be that of an unbroken run.
 
-    Args:
-        action: fills the destination
-        destination: the folder to compare
-        reset: brings back the state before the action
-        moments: how many moments to try, spread over all of them; ``TREE_FAIRSEQ_ALL_KILLS=1`` tries all
-
-    Returns:
-        how many moments there are
+    ``reset`` brings back the state before the action. ``TREE_FAIRSEQ_ALL_KILLS=1`` tries all moments, whose number is
+    returned.
     """
     reset()
     assert in_child(action) == 0

@@ -28,7 +28,6 @@ def folder(good_folder, tmp_path) -> Path:
 
 
 def verify(folder: Path, lang: str, splits: list[str]) -> None:
-    """What every command does before it reads trees."""
     Manifest.load(folder).verify_quickly(folder, lang, splits)
 
 

@@ -7,16 +7,8 @@ import re
 
 import pytest
 
+from tree_fairseq.trees import subwords
 from tree_fairseq.trees.bracket import read_forest, write_forest
-from tree_fairseq.trees.subwords import (
-    align_pieces,
-    bpe_word,
-    join_bpe,
-    join_sentencepiece,
-    join_words,
-    sentencepiece_word,
-    split_words,
-)
 from tree_fairseq.trees.text import tokens
 from tree_fairseq.trees.tree import forest_leaves
 
@@ -75,11 +67,11 @@ def test_bpe_pieces_of_unknown_words(bpe):
     pieces = [bpe.segment_tokens([word]) for word in UNKNOWN]
     assert max(map(len, pieces)) >= 7  # down to single characters
     forest = forest_over(UNKNOWN)
-    split = split_words(forest, pieces)
+    split = subwords.split_words(forest, pieces)
     flat = [piece for word in pieces for piece in word]
     assert forest_leaves(split) == flat
-    assert join_bpe(flat) == (UNKNOWN, pieces)
-    assert join_words(split, bpe_word) == forest
+    assert subwords.join_bpe(flat) == (UNKNOWN, pieces)
+    assert subwords.join_words(split, subwords.bpe_word) == forest
     assert read_forest(write_forest(split)) == split
 
 
@@ -90,7 +82,7 @@ def test_sentencepiece_pieces_are_all_covered(sentencepiece_model, text):
     pieces = encoded["pieces"]
     spans = [found.span() for found in re.finditer(r"\w+|[^\w\s]", text)]
     forest = forest_over([text[start:end] for start, end in spans])
-    aligned = align_pieces(forest, spans, encoded["offsets"], pieces)
+    aligned = subwords.align_pieces(forest, spans, encoded["offsets"], pieces)
     assert forest_leaves(aligned) == pieces
     assert read_forest(write_forest(aligned)) == aligned
     assert tokens(" ".join(pieces)) == pieces
@@ -100,14 +92,14 @@ def test_sentencepiece_pieces_are_all_covered(sentencepiece_model, text):
 def test_sentencepiece_words_are_the_words_of_the_text(sentencepiece_model, text):
     kind, model = sentencepiece_model
     pieces = model.encode(text, out_type=str)
-    words, pieces_per_word = join_sentencepiece(pieces)
+    words, pieces_per_word = subwords.join_sentencepiece(pieces)
     assert [piece for word in pieces_per_word for piece in word] == pieces
     assert all(words) and all(len(word.split()) == 1 for word in words)
     if kind in ("identity", "bytes"):
         assert words == text.split()
-    split = split_words(forest_over(words), pieces_per_word)
+    split = subwords.split_words(forest_over(words), pieces_per_word)
     assert forest_leaves(split) == pieces
-    assert join_words(split, sentencepiece_word) == forest_over(words)
+    assert subwords.join_words(split, subwords.sentencepiece_word) == forest_over(words)
 
 
 @pytest.mark.parametrize("sentencepiece_model", ["across words"], indirect=True)
@@ -118,7 +110,7 @@ def test_pieces_over_several_words_become_leaves_of_a_common_ancestor(sentencepi
     crossing = [piece for piece in encoded["pieces"] if "\u2581" in piece.strip("\u2581")]
     assert crossing
     spans = [found.span() for found in re.finditer(r"\S+", text)]
-    aligned = align_pieces(forest_over(text.split()), spans, encoded["offsets"], encoded["pieces"])
+    aligned = subwords.align_pieces(forest_over(text.split()), spans, encoded["offsets"], encoded["pieces"])
     assert forest_leaves(aligned) == encoded["pieces"]
     parents = {node.children[0].label: node.label for node in aligned[0].preorder() if node.is_preterminal}
     assert {parents[piece] for piece in crossing} <= {"S", "X", "S_sub", "X_sub"}

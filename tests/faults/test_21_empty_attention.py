@@ -13,7 +13,6 @@ TASK = tiny_task()
 
 
 def inputs(*lengths: int, width: int = 0, empty_rows: int = 0) -> dict:
-    """A batch, followed by rows that hold nothing but padding."""
     batch = net_input(pairs(TASK, *lengths), width=width)
     if empty_rows:
         nothing = NodeArrays(*(np.zeros(0, np.int32) for _ in range(4)))

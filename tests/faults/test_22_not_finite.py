@@ -61,7 +61,6 @@ def plant(monkeypatch, change) -> None:
 
 
 def train(data: Path, folder: Path, *flags: object) -> dict:
-    """Trains until an error ends it; returns what the file says."""
     with pytest.raises(NonFiniteError) as caught:
         run("train", data, *FIXED, "--max-epoch", 3, "--save-dir", folder, *flags)
     found = json.loads((folder / "crash.json").read_text())

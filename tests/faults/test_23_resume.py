@@ -14,14 +14,12 @@ from tests.end_to_end.fixtures import train
 
 
 def stats(log: str, epoch: int) -> dict[str, float]:
-    """What is printed at the end of an epoch, less times and speeds."""
     line = re.search(rf"\| train \| (epoch 0*{epoch} \|.*)", log)[1]
     found = dict(re.findall(r"(loss|nll_loss|ppl|gnorm|num_updates|lr) ([\d.]+)", line))
     return {name: float(value) for name, value in found.items()}
 
 
 def interrupted(trained, folder: Path, checkpoint: str) -> Path:
-    """A folder in which a training ended with a certain checkpoint."""
     folder.mkdir()
     shutil.copy(trained.folder / checkpoint, folder / "checkpoint_last.pt")
     return folder

@@ -16,7 +16,6 @@ from tree_fairseq.repairs import checkpoint_loading
 
 
 def cut(path: Path, keep: float) -> None:
-    """Leaves the first part of a file."""
     size = path.stat().st_size
     with open(path, "r+b") as file:
         file.truncate(int(size * keep))

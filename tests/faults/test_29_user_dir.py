@@ -69,7 +69,6 @@ def cases(folder: Path) -> dict[str, dict]:
 
 @pytest.fixture(scope="module")
 def outcomes(corpus, tmp_path_factory) -> dict[str, tuple[dict, str, Path]]:
-    """Of each case: itself, what the command said, and what it made."""
     folder = tmp_path_factory.mktemp("user_dir")
     outcomes, requests = {}, []
     for number, (name, case) in enumerate(cases(folder).items()):

@@ -67,13 +67,11 @@ def test_an_ensemble_with_a_stock_member(trained, stock_trained):
 
 
 def raw_text(tree: str) -> str:
-    """A sentence as a user types it."""
     return leaves(tree).replace("@@ ", "").removesuffix(" .") + "."
 
 
 @pytest.fixture(scope="module")
 def codes(tmp_path_factory) -> Path:
-    """Codes of subword-nmt over the corpus."""
     from subword_nmt.learn_bpe import learn_bpe
 
     folder = tmp_path_factory.mktemp("codes")
@@ -84,7 +82,6 @@ def codes(tmp_path_factory) -> Path:
 
 
 def split_corpus(folder: Path, codes: Path) -> Path:
-    """Plain text as the recipes make it: tokenised and split into subwords."""
     from subword_nmt.apply_bpe import BPE
 
     write_corpus(folder, bracketed=False, sizes=(32, 8, 16))

@@ -15,14 +15,8 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
 from tests.data_bin.corpora import prefixes, write_lines
 from tests.end_to_end.commands import run
+from tree_fairseq import errors
 from tree_fairseq.commands.check import check_folder
-from tree_fairseq.errors import (
-    CorruptFileError,
-    DataFolderError,
-    DictionaryMismatchError,
-    InputError,
-    UntrustedFolderError,
-)
 from tree_fairseq.tasks.unknown_tokens import count_typed
 
 SENTENCES = ["the small boat sinks near the lighthouse .", "the lights of the house sink .", "a small house sinks ."]
@@ -58,7 +52,7 @@ def build(data: Path, *flags: object):
 def test_a_missing_model_is_named(folder):
     (folder / "subwords.codes").unlink()
     assert any("subwords.codes is missing" in problem for problem in check_folder(folder))
-    with pytest.raises(CorruptFileError, match="subwords.codes is missing.*Copy it"):
+    with pytest.raises(errors.CorruptFileError, match="subwords.codes is missing.*Copy it"):
         build(folder)
 
 
@@ -66,7 +60,7 @@ def test_a_changed_model_is_named(folder):
     path = folder / "subwords.codes"
     path.write_text(path.read_text(encoding="utf-8") + "q x\n", encoding="utf-8")
     assert any("subwords.codes" in problem for problem in check_folder(folder))
-    with pytest.raises(DictionaryMismatchError, match="subwords.codes is not the dictionary or subword model"):
+    with pytest.raises(errors.DictionaryMismatchError, match="subwords.codes is not the dictionary or subword model"):
         build(folder)
 
 
@@ -76,7 +70,7 @@ def test_a_folder_is_not_extended_with_another_model(folder, tmp_path):
     preprocess(other, tmp_path / "other", *LEARN)
     dictionaries = ("--srcdict", folder / "dict.en.txt", "--tgtdict", folder / "dict.de.txt")
     before = (folder / "tree.json").read_bytes()
-    with pytest.raises(DataFolderError, match="subword model of de: .* ask for the same"):
+    with pytest.raises(errors.DataFolderError, match="subword model of de: .* ask for the same"):
         codes = ("--bpe-codes", tmp_path / "other" / "subwords.codes")
         preprocess(tmp_path, folder, *dictionaries, *codes, splits=("test",))
     assert (folder / "tree.json").read_bytes() == before
@@ -121,7 +115,7 @@ def test_flags_that_do_not_fit_are_refused(tmp_path, flags, message):
     ],
 )
 def test_text_that_is_split_already_is_not_learned_from(tmp_path, line, flags, message):
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(errors.InputError, match=message):
         preprocess(text_in(tmp_path, [line] * 3), tmp_path / "bin", *flags)
     assert not (tmp_path / "bin").exists()
 
@@ -141,7 +135,7 @@ def test_a_folder_of_before_names_a_model_elsewhere(tmp_path):
     path.write_text(json.dumps(manifest), encoding="utf-8")
     task, tokenizer, bpe = build(tmp_path / "bin", "--task", "tree_translation")
     assert (tokenizer, bpe) == (None, None)
-    with pytest.raises(UntrustedFolderError, match="tree.json names the subword model .*codes.*copy it into"):
+    with pytest.raises(errors.UntrustedFolderError, match="tree.json names the subword model .*codes.*copy it into"):
         task.get_interactive_tokens_and_lengths(trees, str)
     shutil.copy(codes, tmp_path / "bin")
     assert [len(line) for line in task.get_interactive_tokens_and_lengths(trees, str)[0]] == [12, 12]

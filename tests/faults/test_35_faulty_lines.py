@@ -66,7 +66,6 @@ GOOD = [tree.encode() for tree in TREES]
 
 @pytest.fixture(scope="module")
 def expected(translation) -> list[tuple[str, float]]:
-    """The hypotheses of the good lines alone."""
     return list(hypotheses(interact(translation, GOOD, "--buffer-size", 7, "--batch-size", 7)).values())
 
 
@@ -134,7 +133,6 @@ def test_a_task_of_fairseq_ends_at_a_faulty_line_and_names_it(stock_trained, tmp
 
 @pytest.fixture
 def systems(shared) -> Callable[[str], System]:
-    """A system for every other task, by its name."""
     pairs = tiny_programs.make_pairs(3, 9)
     requests, programs = [pair.request for pair in pairs], [pair.program for pair in pairs]
 

@@ -41,7 +41,6 @@ UNREAD = {"preprocess.log", "parse-cache"}
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory) -> dict[str, Path]:
-    """A folder of each kind."""
     folder = tmp_path_factory.mktemp("kinds")
     corpus = write_corpus(folder / "corpus", train=12, valid=6)
     flags = ("--destdir", folder / "translation", "--tree-parser", "brackets")
@@ -56,7 +55,6 @@ def folders(tmp_path_factory) -> dict[str, Path]:
 
 
 def task_of(kind: str, folder: Path):
-    """The task over a folder."""
     name, source, target = KINDS[kind]
     if kind == "classification":
         return tiny_classes.task_of(folder)

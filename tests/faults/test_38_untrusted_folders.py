@@ -21,7 +21,7 @@ from tests.end_to_end.fixtures import TASK, train
 from tests.faults.limits import outcome
 from tests.faults.model_commands import ALL, LINE, MODEL_COMMANDS, TRAIN_ONCE, Command
 from tests.fork_server import CONSOLE_SCRIPTS
-from tree_fairseq import hub
+from tree_fairseq import errors, hub
 from tree_fairseq.__main__ import COMMANDS
 from tree_fairseq.classification.folder import ClassificationRecord
 from tree_fairseq.commands import annotate, check, explore, export, release
@@ -29,13 +29,6 @@ from tree_fairseq.data_bin.manifest import FileRecord, Manifest
 from tree_fairseq.data_bin.staging import Staging, staging_path
 from tree_fairseq.data_bin.symbol_dictionary import load_grammar
 from tree_fairseq.data_bin.token_files import load_dictionary, token_words
-from tree_fairseq.errors import (
-    CorruptFileError,
-    DataFolderError,
-    DestinationExistsError,
-    InputError,
-    UntrustedFolderError,
-)
 from tree_fairseq.explorer.comparison import Comparison
 from tree_fairseq.explorer.server import ExplorerServer
 from tree_fairseq.explorer.systems import System
@@ -129,7 +122,6 @@ def _train(folder: Path, _: Path, output: Path) -> object:
 
 
 def _preprocess(folder: Path, _: Path, output: Path) -> object:
-    """Adds a split with the dictionaries of the folder."""
     text = output / "text"
     (output / "text.en").write_text(LINE + "\n")
     (output / "text.de").write_text("der\n")
@@ -226,7 +218,6 @@ TYPING = {
 
 @pytest.fixture(scope="module")
 def classes(tmp_path_factory) -> dict[str, Path]:
-    """Folders for classification, of texts and of trees."""
     place = tmp_path_factory.mktemp("classes")
     texts = {kind: tiny_classes.write_examples(place / kind, kind, (8, 2, 2)) for kind in ("documents", "trees")}
     return {kind: tiny_classes.preprocess(text, kind, place / f"{kind}-bin") for kind, text in texts.items()}
@@ -262,7 +253,7 @@ def test_a_folder_names_no_code_model_or_server(command, named, trap, trained, c
     try:
         assert TYPING[command](folder, trained.best, tmp_path / "out") == 1
         said = caplog.text
-    except UntrustedFolderError as error:
+    except errors.UntrustedFolderError as error:
         said = str(error)
     flag = "--tree-parser" if option == "name" else flag_of(option)
     assert f"give {flag} {value.format(folder=folder)}" in said
@@ -325,14 +316,14 @@ def test_preprocessing_does_not_write_through_links(outside, tmp_path, name, fla
     destination = tmp_path / "data-bin"
     destination.mkdir()
     (destination / name).symlink_to(outside)
-    with pytest.raises(InputError, match=f"{name}: this is a link"):
+    with pytest.raises(errors.InputError, match=f"{name}: this is a link"):
         run_preprocess(*prefixes(corpus / "mixed", "train"), "--destdir", destination, *flags)
 
 
 def test_the_staging_folder_is_no_link(outside, tmp_path):
     staging = staging_path(tmp_path / "data-bin")
     staging.symlink_to(outside.parent)
-    with pytest.raises(DestinationExistsError, match="is a link"), Staging(tmp_path / "data-bin", {}):
+    with pytest.raises(errors.DestinationExistsError, match="is a link"), Staging(tmp_path / "data-bin", {}):
         pass
 
 
@@ -356,14 +347,14 @@ def test_finished_files_come_from_the_staging_folder_alone(outside, tmp_path, re
     (tmp_path / "data-bin.building" / "home").mkdir()
     (tmp_path / "data-bin.building" / "home" / "precious").write_text("worthless")
     (staging / "READY.json").write_text(json.dumps(ready))
-    with pytest.raises(DestinationExistsError, match="READY.json"), Staging(tmp_path / "data-bin", {}) as work:
+    with pytest.raises(errors.DestinationExistsError, match="READY.json"), Staging(tmp_path / "data-bin", {}) as work:
         work.publish()
 
 
 def test_releases_take_no_files_of_other_folders(trained, outside, tmp_path):
     folder = Path(shutil.copytree(trained.data, tmp_path / "data-bin"))
     (folder / "notes.txt").symlink_to(outside)
-    with pytest.raises(DataFolderError, match="notes.txt is a link to"):
+    with pytest.raises(errors.DataFolderError, match="notes.txt is a link to"):
         release.release(folder, trained.best, tmp_path / "released")
     assert not (tmp_path / "released").exists()
     (folder / "notes.txt").unlink()
@@ -388,5 +379,5 @@ def test_other_files_of_folders(tmp_path, make):
         "train.en-de.en": lambda path: list(token_words(path, dictionary)),
     }.items():
         make(tmp_path / name)
-        with pytest.raises(CorruptFileError, match=name):
+        with pytest.raises(errors.CorruptFileError, match=name):
             outcome(lambda: read(tmp_path / name)) and read(tmp_path / name)

@@ -18,7 +18,6 @@ from tests.fuzz.law import TARGETS
 
 
 def load_targets() -> None:
-    """Imports every module of targets."""
     for module in pkgutil.iter_modules(tests.fuzz.__path__):
         if module.name.endswith("_targets"):
             importlib.import_module(f"tests.fuzz.{module.name}")

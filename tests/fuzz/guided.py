@@ -27,7 +27,6 @@ LARGEST = 600
 
 
 def regressions(target: Target) -> list[Path]:
-    """The inputs that once broke the law of a target."""
     return sorted((REGRESSIONS / target.name).glob("*"))
 
 

@@ -83,7 +83,6 @@ class Choices:
         return self._place < len(self._data)
 
     def number(self, limit: int) -> int:
-        """A number from 0 below a limit."""
         width = 1 if limit <= 256 else 2 if limit <= 65536 else 4
         taken = self._data[self._place : self._place + width]
         self._place += width

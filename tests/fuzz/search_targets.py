@@ -34,11 +34,9 @@ class OddAnswers(nn.Module):
         self.every = 1 + choices.number(5)
 
     def max_decoder_positions(self) -> int:
-        """That of the model."""
         return self.model.max_decoder_positions()
 
     def encode(self, **inputs):
-        """That of the model."""
         return self.model.encode(**inputs)
 
     def decode(self, memory, partial):

@@ -14,7 +14,6 @@ from tests.gpu.runner import Runner, rows_of
 
 
 def arguments_parser() -> argparse.ArgumentParser:
-    """Returns the parser of the command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.gpu", description=__doc__)
     parser.add_argument("--device", default="cuda", help="cuda, cuda:1 or cpu (default: cuda)")
     parser.add_argument(
@@ -65,13 +64,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def options_of(given: argparse.Namespace) -> Options:
-    """Returns the options of a part."""
     names = ("device", "quick", "output", "data", "parser_dir", "python", "train_seconds")
     return Options(**{name: getattr(given, name) for name in names})
 
 
 def unusable(device: str) -> str | None:
-    """Says why a device cannot be used, and None if it can."""
     import torch
 
     try:

@@ -71,13 +71,11 @@ class DeviceStep:
         return self._run(self.step.model, self.step.batch)
 
     def model_on(self, device: Device, dtype: torch.dtype) -> nn.Module:
-        """Returns a model with the same weights on the device."""
         model = self.step.task.build_model(self.step.cfg.model)
         model.load_state_dict(self.step.model.state_dict())
         return without_dropout(model).to(device.torch, dtype)
 
     def on(self, device: Device, dtype: torch.dtype) -> Outcome:
-        """Runs the step on the device."""
         return self._run(self.model_on(device, dtype), device.move(self.step.batch, dtype))
 
     def passes(self, model: nn.Module, batch: dict) -> Tensor:

@@ -15,12 +15,10 @@ from tests.training_steps.cases import Folders
 
 LIMITS = {"fp32": (1e-4, 1e-4), "bf16": (0.02, 0.25), "fp16": (0.005, 0.1)}
 """Largest relative differences of the loss and of the gradients from the CPU's in fp32."""
-SAME_OUTPUTS = 0.98
-"""Share of the outputs that have to be the same: those of random weights may tie."""
+SAME_OUTPUTS = 0.98  # Share of the outputs that have to be the same: those of random weights may tie
 
 
 def run(device: Device, options: Options, result: Result) -> Iterator[None]:
-    """Compares all architectures; yields after each."""
     precisions = device.precisions()
     differences: dict[str, dict[str, tuple[float, float]]] = {name: {} for name in precisions}
     failures: dict[str, str] = {}

@@ -18,11 +18,7 @@ PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float
 
 
 class Device:
-    """A device of torch.
-
-    Args:
-        name: such as ``cuda``, ``cuda:1`` or ``cpu``
-    """
+    """A device of torch."""
 
     def __init__(self, name: str):
         self.torch = torch.device(name)
@@ -40,7 +36,6 @@ class Device:
         return {name: dtype for name, dtype in PRECISIONS.items() if not (lacks_bf16 and name == "bf16")}
 
     def describe(self) -> dict:
-        """Describes the device and its software for the file of results."""
         found = {"name": platform.processor() or platform.machine(), "torch": torch.__version__}
         if self.is_gpu:
             properties = torch.cuda.get_device_properties(self.torch)
@@ -58,7 +53,6 @@ class Device:
         return utils.apply_to_sample(moved, batch)
 
     def synchronise(self) -> None:
-        """Waits until the device has done all work."""
         if self.is_gpu:
             torch.cuda.synchronize(self.torch)
 
@@ -91,11 +85,7 @@ class Device:
     ) -> dict[str, Timing]:
         """Times candidates in turn, in every second round in reverse order.
 
-        Args:
-            candidates: the work of each, by name
-            rounds: timed rounds
-            calls: of each candidate in a round
-            warm_up: calls of each before them, in which kernels are chosen and memory is reserved
+        In calls of warming up before them, kernels are chosen and memory is reserved.
         """
         names, taken = list(candidates), {name: [] for name in candidates}
         for name in names:
@@ -121,7 +111,6 @@ class Device:
         return torch.cuda.max_memory_allocated(self.torch) - before
 
     def free(self) -> None:
-        """Gives memory that no tensor uses back to the device."""
         gc.collect()
         if self.is_gpu:
             torch.cuda.empty_cache()

@@ -25,7 +25,6 @@ def search(device: Device, model: nn.Module, task: Task, batch: dict, targets: i
 
 
 def run(device: Device, options: Options, result: Result) -> Iterator[None]:
-    """Times each pair in each precision; yields after each."""
     rounds, calls, warm_up = options.choose((ROUNDS, CALLS, WARM_UP), (1, 1, 1))
     speeds: dict[str, float] = {}
     result.details = {"sentences a second": speeds}

@@ -83,7 +83,6 @@ def longest_sentence(
 
 
 def fits_in_memory(device: Device, step: Callable[[], object]) -> bool:
-    """Runs a step and returns whether the device's memory was enough."""
     if not device.is_gpu:
         return device.peak_bytes(step) <= device.memory()
     try:

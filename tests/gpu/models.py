@@ -17,28 +17,17 @@ from tests.gpu.device import Device
 
 @dataclass(frozen=True)
 class Pair:
-    """An architecture, and the stock architecture that reads as many positions.
+    """An architecture, and the stock architecture that reads as many positions."""
 
-    Attributes:
-        name: for the table
-        ours: architecture of the package
-        stock: architecture of fairseq
-        leaves: words of a sentence
-        nodes: nodes of its tree; 0 for a model that reads plain sentences
-        step_goal: how many times as long as the stock step ours may take
-        generation_goal: how many times as many sentences a second ours has to write
-    """
-
-    name: str
-    ours: str
-    stock: str
-    leaves: int = 28
-    nodes: int = 18
-    step_goal: float = 1.15
-    generation_goal: float = 1.0
+    name: str  # for the table
+    ours: str  # architecture of the package
+    stock: str  # architecture of fairseq
+    leaves: int = 28  # words of a sentence
+    nodes: int = 18  # nodes of its tree; 0 for a model that reads plain sentences
+    step_goal: float = 1.15  # how many times as long as the stock step ours may take
+    generation_goal: float = 1.0  # how many times as many sentences a second ours has to write
 
     def models(self, task: Task) -> dict[str, nn.Module]:
-        """Builds both models on the CPU: ``ours`` and ``stock``."""
         return {kind: build(getattr(self, kind), task) for kind in ("ours", "stock")}
 
     def batch(self, task: Task, size: int, is_ours: bool, targets: int | None = None) -> dict:
@@ -69,7 +58,6 @@ def make_task(quick: bool) -> Task:
 
 
 def build(architecture: str, task: Task) -> nn.Module:
-    """Builds a model with random weights on the CPU."""
     sizes = TINY_SIZES if architecture == TINY.stock else {}
     return translation_models.build(architecture, task, dropout=0.1, **sizes)
 
@@ -79,13 +67,6 @@ class TrainingStep:
 
     In half precision, the gradients go to a copy of the parameters in fp32, which Adam updates, and the result goes
     back, as in fairseq's training. The host never waits for the device.
-
-    Args:
-        device: where it runs
-        model: on the CPU; the step trains a copy of it
-        task: with the dictionaries
-        batch: on the CPU
-        dtype: of parameters and activations
     """
 
     def __init__(self, device: Device, model: nn.Module, task: Task, batch: dict, dtype: torch.dtype):
@@ -102,7 +83,6 @@ class TrainingStep:
         return self.on(self.batch)
 
     def on(self, batch: dict) -> Tensor:
-        """Runs one step on another batch of the device."""
         self.model.zero_grad(set_to_none=True)
         loss, _, _ = self.criterion(self.model, batch)
         loss.backward()

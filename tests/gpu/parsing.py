@@ -16,12 +16,10 @@ from tree_fairseq.parsing.corpus import parse_corpus
 from tree_fairseq.parsing.parsers import ParserOptions
 
 SENTENCES, BATCH = 2_000, 200
-SAME_TREES = 0.99
-"""Share of trees that have to be the same: scores that are nearly equal may change places."""
+SAME_TREES = 0.99  # Share of trees that have to be the same: scores that are nearly equal may change places
 
 
 def run(device: Device, options: Options, result: Result) -> Iterator[None]:
-    """Parses the same text on both; yields once."""
     count, batch = options.choose((SENTENCES, BATCH), (20, 5))
     sentences = english_sentences(count)
     parses = {}

@@ -25,56 +25,31 @@ PARTS = {
 }
 """Seconds that each part may take. A module of the same name has a function ``run``."""
 
-AROUND_TRAINING = 70
-"""Seconds of the last part that are not training: preprocessing, starting and scoring."""
-QUICK_FACTOR = 5
-"""Quick runs may take so many times longer: they are for busy machines, and nobody waits for a GPU."""
-MINUTES = 8
-"""All parts together take no longer than this, unless the user allows more."""
+AROUND_TRAINING = 70  # Seconds of the last part that are not training: preprocessing, starting and scoring
+QUICK_FACTOR = 5  # Quick runs may take so many times longer: they are for busy machines, and nobody waits for a GPU
+MINUTES = 8  # all parts together take no longer than this, unless the user allows more
 
 
 @dataclass(frozen=True)
 class Options:
-    """How the check runs.
-
-    Attributes:
-        device: torch's name of the device
-        quick: small sizes and few repeats, to see that everything runs; the figures mean nothing
-        output: folder of the results
-        data: folder with Multi30k's text; None for a generated corpus
-        parser_dir: models of Stanza for English
-        python: interpreter that runs the parts and fairseq's commands
-        train_seconds: length of the training
-    """
-
-    device: str
-    quick: bool
-    output: Path
-    data: Path | None
-    parser_dir: Path
-    python: str
-    train_seconds: float
+    device: str  # torch's name of the device
+    quick: bool  # small sizes and few repeats, to see that everything runs; the figures mean nothing
+    output: Path  # folder of the results
+    data: Path | None  # folder with Multi30k's text; None for a generated corpus
+    parser_dir: Path  # models of Stanza for English
+    python: str  # interpreter that runs the parts and fairseq's commands
+    train_seconds: float  # length of the training
 
     def choose(self, full, quick):
-        """Returns ``full``, or ``quick`` in a quick run."""
         return quick if self.quick else full
 
 
 @dataclass
 class Result:
-    """What a part found.
-
-    Attributes:
-        figures: with their goals, in the order of the table
-        notes: sentences for below the table
-        details: more numbers, for the file of JSON alone
-        device: the device's description
-    """
-
-    figures: list[Figure] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    details: dict = field(default_factory=dict)
-    device: dict = field(default_factory=dict)
+    figures: list[Figure] = field(default_factory=list)  # with their goals, in the order of the table
+    notes: list[str] = field(default_factory=list)  # sentences for below the table
+    details: dict = field(default_factory=dict)  # more numbers, for the file of JSON alone
+    device: dict = field(default_factory=dict)  # the device's description
 
     def save(self, path: Path) -> None:
         """Writes the result, whole or not at all; a part may do so as often as it has more."""

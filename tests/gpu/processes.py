@@ -52,7 +52,6 @@ def fairseq_command(python: str, name: str) -> list[str]:
 
 
 def _end(process: subprocess.Popen) -> str:
-    """Ends a process and its group; returns what it wrote."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, number)

@@ -18,10 +18,7 @@ Command = Callable[[str, Path, float], list[str]]
 class Runner:
     """Runs parts and keeps their results.
 
-    Args:
-        output: folder for ``gpu.json``, ``gpu.md`` and a log of each part
-        command: makes the command of a part
-        seconds: limit of all parts together
+    ``output`` gets ``gpu.json``, ``gpu.md`` and a log of each part; ``seconds`` is a limit of all parts together.
     """
 
     def __init__(self, output: Path, command: Command, seconds: float):
@@ -31,12 +28,7 @@ class Runner:
         output.mkdir(parents=True, exist_ok=True)
 
     def run(self, limits: Mapping[str, float], said: Callable[[str], object] = print) -> bool:
-        """Runs all parts, whatever becomes of them; returns whether all of them ended well.
-
-        Args:
-            limits: seconds of each part
-            said: gets a line after each part
-        """
+        """Runs all parts, whatever becomes of them; returns whether all of them ended well."""
         for name, limit in limits.items():
             part = self._run_part(name, min(limit, self.deadline - time.monotonic()))
             self.record["parts"][name] = part
@@ -68,7 +60,6 @@ class Runner:
         return {"status": status, "seconds": round(seconds, 1), "error": error, **found}
 
     def save(self) -> None:
-        """Writes all results so far: ``gpu.json``, and ``gpu.md`` with the table."""
         for name, text in (("gpu.json", json.dumps(self.record, indent=1) + "\n"), ("gpu.md", page(self.record))):
             path = self.output / name
             temporary = path.with_name(f"{name}.{os.getpid()}")
@@ -77,7 +68,6 @@ class Runner:
 
 
 def rows_of(record: Mapping) -> list[tuple[str, ...]]:
-    """Makes the table of a record's figures."""
     figures = [(name, Figure.of_record(figure)) for name, part in record["parts"].items() for figure in part["figures"]]
     return figure_rows(figures)
 

@@ -13,7 +13,6 @@ ROUNDS, CALLS, WARM_UP = 5, 4, 4
 
 
 def run(device: Device, options: Options, result: Result) -> Iterator[None]:
-    """Times each pair in each precision; yields after each."""
     task = make_task(options.quick)
     rounds, calls, warm_up = options.choose((ROUNDS, CALLS, WARM_UP), (1, 1, 1))
     losses: dict[str, float] = {}

@@ -38,7 +38,6 @@ class CommandFailedError(TreeFairseqError):
 
 
 def run(device: Device, options: Options, result: Result) -> Iterator[None]:
-    """Preprocesses, trains and translates; yields after each."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         text = write_corpus(folder / "text", options)
@@ -98,7 +97,6 @@ def write_corpus(folder: Path, options: Options) -> str:
 
 
 def train_flags(device: Device, options: Options, folder: Path) -> list[object]:
-    """Returns the flags of ``fairseq-train``."""
     tokens = options.choose(4_096, 300)
     flags = [*TASK, "--arch", options.choose("tree_transformer", "tree_transformer_tiny"), *BETAS]
     flags += options.choose(MODEL, [*_without_sizes(MODEL)])
@@ -125,8 +123,7 @@ def _without_sizes(flags: Sequence[str]) -> Iterator[str]:
 def command(options: Options, name: str, seconds: float, *arguments: object) -> str:
     """Runs a command of fairseq and returns its log.
 
-    Raises:
-        CommandFailedError: it failed, or took longer than ``seconds``.
+    Raises CommandFailedError if it failed, or took longer than ``seconds``.
     """
     done = ended_in_time([*fairseq_command(options.python, name), *map(str, arguments)], seconds)
     if done.returncode:
@@ -135,7 +132,6 @@ def command(options: Options, name: str, seconds: float, *arguments: object) -> 
 
 
 def _read_log(log: str, result: Result) -> None:
-    """Takes the speed and the losses from the log of a training."""
     losses = [float(loss) for loss in re.findall(r"train_inner .*?\bloss=?\s*([\d.]+)", log)]
     losses = losses or [float(loss) for loss in re.findall(r"\| loss ([\d.]+)", log)]
     speeds = [float(number) for number in re.findall(r"wps[= ]([\d.]+)", log) if float(number) > 0]

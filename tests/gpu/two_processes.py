@@ -34,7 +34,6 @@ class DistributedTrainingFailedError(TreeFairseqError):
 
 
 def run(device: Device, options: Options, result: Result) -> Iterator[None]:
-    """Tries the ways until one works, and compares its weights; yields once."""
     with tempfile.TemporaryDirectory() as name, quiet():
         folder = Path(name)
         epochs = options.choose(2, 1)
@@ -124,7 +123,6 @@ def train(
 
 
 def _reason(process: subprocess.CompletedProcess) -> str:
-    """Returns the line of a log that says most about a failure."""
     if process.returncode == OUT_OF_TIME:
         return "it did not end in time"
     lines = [line.strip() for line in process.stdout.splitlines() if line.strip()]

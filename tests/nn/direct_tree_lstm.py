@@ -12,15 +12,7 @@ from tree_fairseq.tree_positional.lstm_model import TopDownLSTM
 def direct_tree_lstm(
     lstm: TreeLSTM, features: Tensor, parents: list[int], branches: list[int], node: int, states: dict
 ) -> None:
-    """Tai et al. (2015), eqs. 9 to 14, for a node and all below it.
-
-    Args:
-        lstm: whose weights to take
-        features: ``[N, I]``
-        parents, branches: by column
-        node: column of the node
-        states: (h, c) by column, to be filled
-    """
+    """Tai et al. (2015), eqs. 9 to 14, for a node and all below it."""
     width, degree = lstm.hidden_dim, lstm.degree
     zero = features.new_zeros(width)
     below = dict.fromkeys(range(degree), (zero, zero))

@@ -30,7 +30,6 @@ def tables(model) -> dict[str, torch.nn.Parameter]:
 
 
 def fill(model, seed: int = 3) -> None:
-    """Draws tables at random, as large as a training makes them."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for table in tables(model).values():

@@ -34,7 +34,6 @@ def edges_of(tree: NodeArrays, num_leaves: int) -> dict[object, set]:
 
 
 def steps(edges: dict[object, set], start: object) -> dict[object, int]:
-    """The number of edges from one to all that can be reached."""
     found, border = {start: 0}, [start]
     while border:
         border = [each for name in border for each in edges[name] if each not in found]

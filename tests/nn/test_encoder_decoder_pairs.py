@@ -68,7 +68,6 @@ def corpus(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def folder_of(corpus, tmp_path_factory):
-    """Preprocesses once for each set of flags and returns the folder."""
     made: dict[tuple, Path] = {}
 
     def folder(source: str, target: str, *options: str) -> Path:
@@ -97,7 +96,6 @@ def task_over(data: Path, name: str, source: str, target: str):
 
 
 def losses_of_updates(task, model, criterion, batch: dict) -> list[float]:
-    """Trains on one batch and returns its loss before each update."""
     optimizer = torch.optim.Adam(model.parameters(), 3e-3)
     optimizer.backward = lambda loss: loss.backward()
     losses = []

@@ -41,7 +41,6 @@ def model_of(arch: str, *flags: str, **options):
 
 
 def inputs_of(arch: str, batch, **options) -> dict:
-    """The arguments of a model; the Tree-Transformer alone reads trees."""
     given = net_input(batch, **options)
     return {name: value for name, value in given.items() if name != "source_spans" or arch == "tree_transformer_tiny"}
 

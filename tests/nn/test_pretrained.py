@@ -21,7 +21,6 @@ PIECES = [*(f"s{k}" for k in range(18)), "##ly"]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A saved encoder and its vocabulary."""
     transformers = library()
     path = tmp_path_factory.mktemp("bert")
     vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *reversed(PIECES)]
@@ -44,7 +43,6 @@ SENTENCES = [[4, 9, 24], [23, 5, 6, 7, 8], [11]]
 
 
 def batch(left_pad: bool) -> torch.Tensor:
-    """Sentences with EOS."""
     tokens = torch.full((3, 7), SOURCE.pad())
     for row, sentence in enumerate(SENTENCES):
         ended = torch.tensor([*sentence, SOURCE.eos()])

@@ -18,7 +18,6 @@ OF_OURS = {
 
 
 def drawn(task, *flags: str, arch: str) -> tuple[dict[str, torch.Tensor], float]:
-    """The initial weights of a model, and the number that is drawn after them."""
     weights = tiny.build(task, *flags, arch=arch, seed=7).state_dict()
     return weights, torch.rand(()).item()
 

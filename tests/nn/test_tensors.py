@@ -12,13 +12,7 @@ from hypothesis import strategies as st
 
 from tests.nn.tiny import PAD, build, dictionary, net_input, pairs, stack, stock_flags, tiny_task
 from tests.training_steps.modes import NoConstants, OneDevice
-from tree_fairseq.nn.tensors import (
-    PaddingAssumed,
-    has_fast_bfloat16,
-    padded_on_the_right,
-    padding_assumed,
-    without_autocast,
-)
+from tree_fairseq.nn import tensors
 from tree_fairseq.tasks.translation import AutocastTranslationConfig, AutocastTranslationTask
 
 
@@ -27,10 +21,10 @@ def test_padding_moves_to_the_right(lengths, left_pad, extra):
     sentences = [list(range(4, 4 + length)) for length in lengths]
     tokens = stack(sentences, left_pad, width=max(lengths) + 1 + extra)
     expected = utils.convert_padding_direction(tokens, PAD, left_to_right=True)
-    assert padded_on_the_right(tokens, PAD).equal(expected)
+    assert tensors.padded_on_the_right(tokens, PAD).equal(expected)
     tokens = tokens.to("meta")
     with OneDevice(), NoConstants():
-        assert padded_on_the_right(tokens, PAD).shape == expected.shape
+        assert tensors.padded_on_the_right(tokens, PAD).shape == expected.shape
 
 
 def test_a_mask_that_hides_nothing_changes_nothing():
@@ -40,16 +34,16 @@ def test_a_mask_that_hides_nothing_changes_nothing():
         inputs = net_input(pairs(task, *lengths))
         del inputs["source_spans"]
         expected, _ = model(**inputs)
-        with PaddingAssumed():
+        with tensors.PaddingAssumed():
             found, _ = model(**inputs)
         torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
 
 
 def test_only_devices_are_not_asked():
     tokens = torch.full((2, 3), PAD)
-    with padding_assumed(tokens):
+    with tensors.padding_assumed(tokens):
         assert not tokens.ne(PAD).any()
-    with padding_assumed(tokens.to("meta")):
+    with tensors.padding_assumed(tokens.to("meta")):
         assert tokens.ne(PAD).any() and tokens.ne(PAD).any(1).tolist() == [False, False]
 
 
@@ -57,13 +51,13 @@ def test_products_keep_their_precision():
     numbers = torch.ones(2, 2)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert (numbers @ numbers).dtype == torch.bfloat16
-        with without_autocast(numbers):
+        with tensors.without_autocast(numbers):
             assert (numbers @ numbers).dtype == torch.float32
 
 
 def test_a_device_without_autocast():
     numbers = torch.ones(2, 2, device="meta")
-    with without_autocast(numbers):
+    with tensors.without_autocast(numbers):
         assert (numbers @ numbers).shape == (2, 2)
 
 
@@ -81,7 +75,7 @@ def test_a_device_without_autocast():
 def test_autocast_warns_of_processors_that_are_slow_in_bfloat16(monkeypatch, caplog, machine, capability, is_fast):
     monkeypatch.setattr(platform, "machine", lambda: machine)
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
-    assert has_fast_bfloat16() is is_fast
+    assert tensors.has_fast_bfloat16() is is_fast
     for autocast in (True, False):
         caplog.clear()
         AutocastTranslationTask(AutocastTranslationConfig(cpu_autocast=autocast), dictionary("a"), dictionary("b"))

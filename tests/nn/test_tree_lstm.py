@@ -21,7 +21,6 @@ def batches(draw, degree: int):
 
 
 def _is_proper(tree) -> bool:
-    """No two nodes on the same branch of a node."""
     return len(set(tree)) == len(tree)
 
 

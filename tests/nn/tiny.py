@@ -19,7 +19,6 @@ PAD, EOS = 1, 2
 
 
 def dictionary(*symbols: str) -> Dictionary:
-    """Makes a dictionary of fairseq's special symbols and the given ones."""
     made = Dictionary()
     for symbol in symbols:
         made.add_symbol(symbol)
@@ -50,13 +49,11 @@ def arguments(arch: str, *flags: str) -> argparse.Namespace:
 
 
 def build(task, *flags: str, arch: str = "tree_transformer_tiny", seed: int = 0):
-    """Builds a model in evaluation mode."""
     torch.manual_seed(seed)
     return ARCH_MODEL_REGISTRY[arch].build_model(arguments(arch, *flags), task).eval()
 
 
 def logits(model, inputs: dict) -> torch.Tensor:
-    """The output of a model, without gradients."""
     with torch.no_grad():
         return model(**inputs)[0]
 
@@ -93,13 +90,7 @@ def stock_flags() -> list[str]:
 
 
 class Pair:
-    """A sentence with a random tree, and a target.
-
-    Args:
-        random: source of chance
-        num_leaves: words of the source
-        task: gives the sizes of the vocabularies
-    """
+    """A sentence with a random tree, and a target."""
 
     def __init__(self, random: np.random.Generator, num_leaves: int, task):
         self.source = random.integers(4, len(task.source_dictionary), num_leaves)
@@ -135,7 +126,6 @@ def stack(sentences: list[np.ndarray], left_pad: bool, shift_eos: bool = False, 
 
 
 def net_input(pairs: list[Pair], left_pad: bool = True, width: int = 0) -> dict:
-    """Collates the arguments of a model."""
     return {
         "src_tokens": stack([pair.source for pair in pairs], left_pad, width=width),
         "src_lengths": torch.tensor([len(pair.source) + 1 for pair in pairs]),
@@ -145,6 +135,5 @@ def net_input(pairs: list[Pair], left_pad: bool = True, width: int = 0) -> dict:
 
 
 def pairs(task, *lengths: int, seed: int = 0) -> list[Pair]:
-    """Makes a random pair for each length."""
     random = np.random.default_rng(seed)
     return [Pair(random, length, task) for length in lengths]

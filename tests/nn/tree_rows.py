@@ -35,7 +35,6 @@ def tree_of(nested: Sequence | str) -> Tree:
 
 
 def node_arrays(tree: Tree) -> NodeArrays:
-    """The nodes over the leaves in preorder."""
     rows, leaf = [], 0
 
     def visit(node: Tree, depth: int) -> None:
@@ -54,12 +53,7 @@ def node_arrays(tree: Tree) -> NodeArrays:
 
 
 def collate_documents(documents: Sequence[Sequence[Tree]], extra: int = 0) -> dict[str, torch.Tensor]:
-    """Collates the inputs of encoders of documents.
-
-    Args:
-        documents: their trees
-        extra: leaves of padding beyond those that are needed
-    """
+    """Collates the inputs of encoders of documents."""
     trees = [tree for document in documents for tree in document]
     words = [[int(word) for word in tree.leaves()] for tree in trees]
     tokens = torch.full((len(trees), max(map(len, words)) + extra), PAD)

@@ -25,11 +25,7 @@ def is_running(pid: int) -> bool:
 
 
 def await_end(pids: list[int], seconds: float = 20) -> None:
-    """Wait until none of them runs.
-
-    Raises:
-        TimeoutError: one still does.
-    """
+    """Wait until none of them runs."""
     deadline = time.monotonic() + seconds
     while any(map(is_running, pids)):
         if time.monotonic() > deadline:

@@ -26,23 +26,19 @@ def parse_log(tmp_path, monkeypatch) -> Path:
 
 @pytest.fixture
 def small_blocks(monkeypatch) -> None:
-    """Cuts texts of a few lines into several blocks."""
     monkeypatch.setattr(corpus, "_SMALLEST", 100)
 
 
 def parse_file(text: Path, folder: Path, options: ParserOptions, workers: int = 0, **arguments) -> ParsedCorpus:
-    """Parses a file in so many processes, or in this one."""
     with ProcessPool(workers) as pool:
         return parse_corpus(text, folder, options, pool=pool, **arguments)
 
 
 def content(parsed) -> bytes:
-    """The trees of shards, given with their reports."""
     return b"".join(path.read_bytes() for path, _ in parsed)
 
 
 def write_text(path: Path, lines: list[str]) -> Path:
-    """A text file with these lines."""
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     return path
 
@@ -59,7 +55,6 @@ def toy_lines(count: int, seed: int = 0) -> list[str]:
 
 @pytest.fixture(scope="session")
 def english_models() -> Path:
-    """A folder with real English models of Stanza."""
     pytest.importorskip("stanza", reason="Stanza is not installed")
     for folder in (_ROOT / "examples/quickstart/stanza-en", _ROOT.parent / "shared/models/stanza-en-gum"):
         if (folder / "constituency.pt").is_file():
@@ -69,7 +64,6 @@ def english_models() -> Path:
 
 @pytest.fixture(scope="session")
 def gum_models() -> Path:
-    """A folder with Stanza models of general English."""
     pytest.importorskip("stanza", reason="Stanza is not installed")
     folder = _ROOT.parent / "shared/models/stanza-en-gum"
     if not (folder / "constituency.pt").is_file():

@@ -95,7 +95,6 @@ def answer(text: str, properties: dict, label: str) -> dict:
 
 @contextlib.contextmanager
 def running() -> Iterator[Server]:
-    """The server in a thread of its own."""
     with Server() as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
         thread.start()

@@ -33,17 +33,12 @@ def note(sentences: list[str], variable: str = LOG_VARIABLE) -> None:
 
 
 def noted(path) -> list[str]:
-    """The sentences in a log."""
     return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
 
 
 class ToyParser:
     """``(S (NP first) (VP rest ...))``, tags by the words' lengths; the root tells the size of the batch if
     ``batch_in_label``.
-
-    Args:
-        version: part of the identity.
-        batch_in_label: makes trees depend on the batch, as the last digits of a real parser's scores do.
     """
 
     def __init__(self, version: str = "1", batch_in_label: bool = False):

@@ -42,7 +42,6 @@ class StandInBenepar(ModuleType):
 
 @pytest.fixture(params=["stand-in", "library"])
 def benepar_model(request, tmp_path, monkeypatch):
-    """A model file for benepar, and the module that loads it."""
     path = tmp_path / "model.pt"
     if request.param == "stand-in":
         monkeypatch.setitem(sys.modules, "benepar", StandInBenepar())

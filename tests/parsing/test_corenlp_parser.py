@@ -15,7 +15,7 @@ from tree_fairseq.trees.bracket import write_forest
 
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch):
-    monkeypatch.setattr(corenlp_parser, "_FIRST_WAIT", 0.001)
+    monkeypatch.setattr(corenlp_parser, "_WAITS", (0.0, 0.001, 0.001, 0.001))
 
 
 @pytest.fixture

@@ -43,7 +43,6 @@ RESOURCES = {
 
 @pytest.fixture
 def official(tmp_path):
-    """Stanza's own layout, as after its download."""
     (tmp_path / "resources.json").write_text(json.dumps(RESOURCES))
     for lang, entry in RESOURCES.items():
         if isinstance(entry, dict):

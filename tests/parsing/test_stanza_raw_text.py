@@ -31,7 +31,6 @@ def _labels(text):
 
 @pytest.fixture(scope="module")
 def raw_text_models(english_models, tmp_path_factory):
-    """A folder with a tokeniser beside the other models."""
     torch = pytest.importorskip("torch")
     from stanza.models.tokenization.data import DataLoader
     from stanza.models.tokenization.trainer import Trainer
@@ -118,7 +117,6 @@ def test_a_file_is_parsed_by_a_process_and_then_read_from_the_cache(
 
 
 def token(start, end, *words):
-    """Makes a token of Stanza; its words may lack spans."""
     return SimpleNamespace(
         start_char=start, end_char=end, words=[SimpleNamespace(start_char=span[0], end_char=span[1]) for span in words]
     )

@@ -14,7 +14,6 @@ from tree_fairseq.support.options import flag_of
 
 
 def named(**options: str) -> Namespace:
-    """What a user named."""
     return Namespace(**{"tree_parser": None, "parser_dir": None, "corenlp_url": None, **options})
 
 

@@ -29,13 +29,7 @@ def link_checkout(checkout: Path, folder: Path) -> None:
 
 
 def run_tests(folder: Path, names: Sequence[str], plugin: Path | None, seconds: float) -> dict[str, str]:
-    """Runs tests of a folder in a process of their own; returns their outcomes by name.
-
-    Args:
-        names: files below ``tests``, or tests as pytest names them; empty for all
-        plugin: the package or module to import first, or None
-        seconds: after which the process is stopped; TimeoutExpired is raised
-    """
+    """Runs tests of a folder in a process of their own; returns their outcomes by name."""
     with tempfile.TemporaryDirectory() as modules:
         outcomes = Path(modules) / "outcomes.xml"
         # fairseq 0.12 cannot read its own checkpoints with the default of torch 2.6 and later.

@@ -144,7 +144,6 @@ def command(name: str, *given: object, stdin: str = "") -> str:
 
 
 def journey(folder: Path) -> dict:
-    """A translation from text to hypotheses: files, losses, weights, outputs."""
     draw = random.Random(1)
     for split, count in (("train", 40), ("valid", 10), ("test", 10)):
         lines = [[draw.choice("abcdefgh") for _ in range(draw.randint(2, 7))] for _ in range(count)]

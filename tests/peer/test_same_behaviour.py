@@ -10,8 +10,7 @@ import pytest
 
 from tests.end_to_end.commands import ROOT, run_in_process
 
-ADDED = ("registries", "arguments", "settings")
-"""The parts in which the plugin may have more."""
+ADDED = ("registries", "arguments", "settings")  # the parts in which the plugin may have more
 
 
 def differences(without: object, with_plugin: object, may_add: bool, place: str = "") -> list[str]:
@@ -35,7 +34,6 @@ def differences(without: object, with_plugin: object, may_add: bool, place: str 
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory) -> tuple[dict, dict]:
-    """What fairseq does without the plugin, and with it."""
     found = []
     for name, flags in (("without", ()), ("with", ("--plugin",))):
         folder = tmp_path_factory.mktemp(name)

@@ -28,21 +28,11 @@ SMALL = (
 
 
 class Method(NamedTuple):
-    """How a method is run.
-
-    Attributes:
-        text: the corpus
-        task: its flags
-        preprocess: further flags of ``fairseq-preprocess``
-        train: further flags of ``fairseq-train``
-        generate: further flags of ``fairseq-generate``
-    """
-
-    text: str
-    task: tuple
-    preprocess: tuple
-    train: tuple
-    generate: tuple = ("--beam", 4, "--max-len-b", 20)
+    text: str  # the corpus
+    task: tuple  # its flags
+    preprocess: tuple  # further flags of ``fairseq-preprocess``
+    train: tuple  # further flags of ``fairseq-train``
+    generate: tuple = ("--beam", 4, "--max-len-b", 20)  # further flags of ``fairseq-generate``
 
 
 SIDES = ("--source-modality", "sequence", "--target-modality", "tree")
@@ -81,7 +71,6 @@ METHODS = {
 
 
 def write(text: Path) -> None:
-    """Writes the corpora."""
     from tests.end_to_end import tiny_classes, tiny_corpus, tiny_programs
 
     tiny_corpus.write_corpus(text / "trees")

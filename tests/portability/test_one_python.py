@@ -13,7 +13,6 @@ TYPED = {"trees": "test.en", "words": "test.en", "programs": "test.nl"}
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """The corpora, the folder of each method, and what they give."""
     folder = tmp_path_factory.mktemp("methods")
     write(folder / "text")
     make(folder / "text", folder / "own")

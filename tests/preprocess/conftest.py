@@ -9,7 +9,6 @@ from preprocess import toy_corpus
 
 @pytest.fixture(scope="session")
 def toy_agreement(tmp_path_factory):
-    """A folder with a small corpus of agreement, as it is published."""
     folder = tmp_path_factory.mktemp("agreement")
     toy_corpus.main(["sva", "--output", str(folder), "--train", "60", "--test", "12"])
     return folder

@@ -8,16 +8,13 @@ DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 
 def lines(path: Path) -> list[str]:
-    """Returns the lines of a file."""
     return path.read_text(encoding="utf-8").splitlines()
 
 
 def rows(folder: Path, split: str = "test") -> list[tuple[str, ...]]:
-    """Returns the columns of a split's lines."""
     return [tuple(line.split("\t")) for line in lines(folder / f"{split}.tsv")]
 
 
 def write(path: Path, *texts: str) -> None:
-    """Writes lines to a file, whose folder is made if it is missing."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")

@@ -6,16 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from preprocess.corpora import (
-    CorpusError,
-    clean_line,
-    keep_pair,
-    parallel,
-    read_lines,
-    read_pairs,
-    sample,
-    write_columns,
-)
+from preprocess import corpora
 
 PAIRS = st.lists(st.tuples(st.text("ab ", max_size=6), st.text("xy ", max_size=6)), max_size=30)
 
@@ -23,33 +14,33 @@ PAIRS = st.lists(st.tuples(st.text("ab ", max_size=6), st.text("xy ", max_size=6
 def test_lines_end_at_newline_only(tmp_path):
     path = tmp_path / "text"
     path.write_bytes("a\u2028b\r\nc\x0cd\u00a0e\rf\n".encode())
-    assert list(read_lines(path)) == ["a b", "c d e f"]
+    assert list(corpora.read_lines(path)) == ["a b", "c d e f"]
 
 
 def test_other_encodings_are_refused_with_the_file_name(tmp_path):
     path = tmp_path / "latin"
     path.write_bytes(b"caf\xe9\n")
-    with pytest.raises(CorpusError, match="latin:1: not UTF-8"):
-        list(read_lines(path))
+    with pytest.raises(corpora.CorpusError, match="latin:1: not UTF-8"):
+        list(corpora.read_lines(path))
 
 
 def test_shorter_side_is_named(tmp_path):
     (tmp_path / "a").write_text("1\n2\n3\n")
     (tmp_path / "b").write_text("1\n2\n")
-    with pytest.raises(CorpusError, match=r"/b ends before line 3 of .*/a"):
-        list(read_pairs(tmp_path / "a", tmp_path / "b"))
+    with pytest.raises(corpora.CorpusError, match=r"/b ends before line 3 of .*/a"):
+        list(corpora.read_pairs(tmp_path / "a", tmp_path / "b"))
 
 
 @given(st.text())
 def test_clean_line_has_the_tokens_of_str_split(text):
-    assert clean_line(text).split(" ") == (text.split() or [""])
+    assert corpora.clean_line(text).split(" ") == (text.split() or [""])
 
 
 @settings(max_examples=50, deadline=None)
 @given(PAIRS, st.integers(0, 35), st.integers(0, 35))
 def test_samples_are_ordered_and_nested(pairs, one, other):
     numbered = [(f"{index}", right) for index, (_, right) in enumerate(pairs)]
-    small, large = (sample(numbered, size) for size in sorted((one, other)))
+    small, large = (corpora.sample(numbered, size) for size in sorted((one, other)))
     assert len(large) == min(max(one, other), len(pairs))
     assert large == [pair for pair in numbered if pair in large]
     assert set(small) <= set(large)
@@ -57,7 +48,7 @@ def test_samples_are_ordered_and_nested(pairs, one, other):
 
 def test_seeds_draw_differently():
     pairs = [(str(index), "") for index in range(200)]
-    assert sample(pairs, 20, seed=1) == sample(pairs, 20, seed=1) != sample(pairs, 20, seed=2)
+    assert corpora.sample(pairs, 20, seed=1) == corpora.sample(pairs, 20, seed=1) != corpora.sample(pairs, 20, seed=2)
 
 
 @pytest.mark.parametrize(
@@ -71,8 +62,8 @@ def test_seeds_draw_differently():
     ],
 )
 def test_keep_pair_is_moses_rule(left, right, kept):
-    assert keep_pair((left, right), minimum=1, maximum=8, ratio=1.5) is kept
-    assert keep_pair((right, left), minimum=1, maximum=8, ratio=1.5) is kept
+    assert corpora.keep_pair((left, right), minimum=1, maximum=8, ratio=1.5) is kept
+    assert corpora.keep_pair((right, left), minimum=1, maximum=8, ratio=1.5) is kept
 
 
 def test_interrupted_writing_leaves_no_file(tmp_path):
@@ -81,7 +72,7 @@ def test_interrupted_writing_leaves_no_file(tmp_path):
         raise RuntimeError
 
     with pytest.raises(RuntimeError):
-        write_columns(tmp_path / "train", ("en", "de"), broken())
+        corpora.write_columns(tmp_path / "train", ("en", "de"), broken())
     assert not (tmp_path / "train.en").exists()
-    assert write_columns(tmp_path / "train", ("en", "de"), parallel(["a"], ["b"], ("x", "y"))) == 1
+    assert corpora.write_columns(tmp_path / "train", ("en", "de"), corpora.parallel(["a"], ["b"], ("x", "y"))) == 1
     assert (tmp_path / "train.de").read_text() == "b\n"

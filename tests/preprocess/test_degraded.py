@@ -27,7 +27,6 @@ def written(tree: Tree) -> str:
 
 
 def paths(tree: Tree, here: tuple[int, ...] = ()):
-    """The places of all constituents."""
     if tree.children:
         yield here
         for number, child in enumerate(tree.children):
@@ -41,7 +40,6 @@ def at(tree: Tree, path: tuple[int, ...]) -> Tree:
 
 
 def changed(tree: Tree, path: tuple[int, ...], change) -> Tree:
-    """The tree with other children at a place."""
     if not path:
         return Tree(tree.label, change(list(tree.children)))
     children = list(tree.children)

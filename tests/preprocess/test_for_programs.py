@@ -68,7 +68,6 @@ def slow_translation(node: Tree, dialect) -> Tree:
 
 
 def is_term(node: Tree) -> bool:
-    """Whether a tree is a LAMBDA program by that language's grammar."""
     kinds = {"If": "CTT", "Let": "nTT", "Letrec": "nnTT", "App": "nE", "Unit": ""}
     if node.label not in kinds:
         return KINDS.get(node.label) == "E"
@@ -291,7 +290,6 @@ def test_published_sets_become_valid_and_test(tmp_path):
 
 
 def to_json(tree: Tree):
-    """A program in the shape of the published files."""
     if tree.label == "Const":
         return {"tag": "Const", "contents": int(tree.children[0].label)}
     parts = [to_json(child) if child.children else child.label for child in tree.children]

@@ -27,8 +27,6 @@ NAMES = ("a", "b_c", "{{Text}}", 'say "x"', "two words", "", "back\\slash", "(",
 
 
 def published(tree: Tree) -> str:
-    """A program as the corpus has it."""
-
     def write(node, children):
         name = node.label
         if not name or any(character in name for character in ' ()"\\'):

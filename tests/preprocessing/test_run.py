@@ -27,18 +27,11 @@ from tests.data_bin.corpora import (
 from tests.end_to_end.commands import run_in_process
 from tests.fork_server import programs
 from tests.parsing.fake_parsers import LOADS_VARIABLE, LOG_VARIABLE, noted
+from tree_fairseq import errors
 from tree_fairseq.commands.check import check_folder
 from tree_fairseq.data_bin.kinds import export_forests
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.token_files import load_dictionary, token_words
-from tree_fairseq.errors import (
-    DataFolderError,
-    DestinationExistsError,
-    DictionaryMismatchError,
-    InputError,
-    TooManyParseFailuresError,
-    UnclosedTreeError,
-)
 from tree_fairseq.preprocessing.run import renaming_in_log
 from tree_fairseq.trees.bracket import read_forest, write_forest
 from tree_fairseq.trees.tree import forest_leaves
@@ -65,7 +58,6 @@ def both_ways(
     trees: Path | None = None,
     ours: tuple[str, ...] = (),
 ) -> tuple[Path, Path]:
-    """Stock fairseq on the leaves, and ours on the trees."""
     splits = [split for split in SPLITS if split not in without]
     run_preprocess(*prefixes(corpus / "leaves", *splits), "--destdir", folder / "stock", *flags)
     run_preprocess(*prefixes(trees or corpus / "mixed", *splits), "--destdir", folder / "ours", *flags, *TREES, *ours)
@@ -142,7 +134,7 @@ def test_each_side_may_have_its_own_parser(corpus, tmp_path):
         "en": ("brackets", "en"),
         "de": ("balanced", "nl"),
     }
-    with pytest.raises(InputError, match="--tree-parser"):
+    with pytest.raises(errors.InputError, match="--tree-parser"):
         run_preprocess(*text, "--destdir", tmp_path / "no", "--tree-parser", "a,b,c", *both)
 
 
@@ -190,12 +182,14 @@ def test_a_folder_with_other_dictionaries_or_parses_is_not_added_to(corpus, tmp_
     test = [*prefixes(other / "mixed", "test"), "--destdir", tmp_path / "bin"]
     own = ["--srcdict", tmp_path / "bin/dict.en.txt", "--tgtdict", tmp_path / "bin/dict.de.txt"]
     foreign = ["--srcdict", tmp_path / "other-bin/dict.en.txt", "--tgtdict", tmp_path / "other-bin/dict.de.txt"]
-    with pytest.raises(DictionaryMismatchError, match="dict.en.txt"):
+    with pytest.raises(errors.DictionaryMismatchError, match="dict.en.txt"):
         run_preprocess(*test, *foreign, *TREES)
-    with pytest.raises(DataFolderError, match="trees of en for train, valid in this folder were made differently"):
+    with pytest.raises(
+        errors.DataFolderError, match="trees of en for train, valid in this folder were made differently"
+    ):
         run_preprocess(*test, *own, "--tree-parser", "balanced")
     os.link(other / "mixed/test.de", other / "mixed/test.fr")
-    with pytest.raises(DataFolderError, match="en-de"):
+    with pytest.raises(errors.DataFolderError, match="en-de"):
         run_preprocess(*test, *own, "-t", "fr", *TREES)
     assert folder_bytes(tmp_path / "bin") == before
     run_preprocess(*test, *own, *TREES)
@@ -218,7 +212,7 @@ def test_the_label_dictionary_comes_along_with_the_token_dictionary(corpus, tmp_
     (tmp_path / "first/dict.label.en.txt").unlink()
     run_preprocess("--trainpref", tmp_path / "train", *given, "--destdir", tmp_path / "third", *TREES)
     assert "NEW" in Dictionary.load(str(tmp_path / "third/dict.label.en.txt"))
-    with pytest.raises(InputError, match="labels of en are not known"):
+    with pytest.raises(errors.InputError, match="labels of en are not known"):
         run_preprocess("--testpref", tmp_path / "train", *given, "--destdir", tmp_path / "fourth", *TREES)
 
 
@@ -233,7 +227,7 @@ def test_a_finished_destination_is_refused_before_anything_is_read(corpus, tmp_p
     ):
         with pytest.raises(FileExistsError) as stock:
             run_preprocess(*prefixes(corpus / "leaves", "train"), "--destdir", tmp_path / "bin", *flags)
-        with pytest.raises(DestinationExistsError) as ours:
+        with pytest.raises(errors.DestinationExistsError) as ours:
             run_preprocess(*prefixes(corpus / "mixed", "train"), "--destdir", tmp_path / "bin", *flags, *TREES)
         assert str(stock.value) in str(ours.value)
     assert folder_bytes(tmp_path) == before
@@ -251,7 +245,7 @@ def test_a_finished_destination_is_refused_before_anything_is_read(corpus, tmp_p
     ],
 )
 def test_arguments_that_do_not_go_together(corpus, tmp_path, flags, message):
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(errors.InputError, match=message):
         run_preprocess(*prefixes(corpus / "mixed", "train"), "--destdir", tmp_path / "bin", *TREES, *flags)
     assert list(tmp_path.iterdir()) == []
 
@@ -262,7 +256,7 @@ def test_malformed_trees_stop_the_command_or_become_flat(corpus, tmp_path):
     write_lines(tmp_path / "train.en", lines)
     os.link(corpus / "leaves/train.de", tmp_path / "train.de")
     command = ["--trainpref", tmp_path / "train", "--destdir", tmp_path / "bin", *TREES]
-    with pytest.raises(UnclosedTreeError, match="train.en:7:"):
+    with pytest.raises(errors.UnclosedTreeError, match="train.en:7:"):
         run_preprocess(*command)
     assert not (tmp_path / "bin").exists()
     run_preprocess(*command, "--on-parse-error", "flat")
@@ -270,7 +264,7 @@ def test_malformed_trees_stop_the_command_or_become_flat(corpus, tmp_path):
     assert list(export_forests(tmp_path / "bin", "en", "train"))[6] == read_forest("(FRAG (XX the) (XX man))")
     lines[7] = lines[6]
     write_lines(tmp_path / "train.en", lines)
-    with pytest.raises(TooManyParseFailuresError, match="Lines: 7, 8"):
+    with pytest.raises(errors.TooManyParseFailuresError, match="Lines: 7, 8"):
         run_preprocess(*command[:2], "--destdir", tmp_path / "other", *TREES, "--on-parse-error", "flat")
 
 
@@ -349,7 +343,7 @@ def test_a_stopped_command_parses_what_is_missing_in_any_order(tmp_path, monkeyp
         raise RuntimeError("stopped")
 
     with monkeypatch.context() as patch, pytest.raises(RuntimeError, match="stopped"):
-        patch.setattr("tree_fairseq.preprocessing.tree_files.relabel", stop)
+        patch.setattr("tree_fairseq.data_bin.tree_store.relabel", stop)
         run_preprocess(*command, "--destdir", tmp_path / "bin", "--workers", 2)
     parsed = noted(tmp_path / "parsed.log")
     run_preprocess(*command, "--destdir", tmp_path / "bin")

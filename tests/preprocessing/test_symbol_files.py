@@ -10,20 +10,12 @@ from fairseq.data import Dictionary, data_utils
 from tests.data_bin.corpora import folder_bytes, read_lines, write_lines
 from tests.end_to_end.commands import run
 from tests.end_to_end.tiny_programs import write_corpus
+from tree_fairseq import errors
 from tree_fairseq.commands import export
 from tree_fairseq.commands.check import check_folder
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary
 from tree_fairseq.data_bin.token_files import token_words
-from tree_fairseq.errors import (
-    ArityMismatchError,
-    DataFolderError,
-    DictionaryMismatchError,
-    EmptySymbolTreeError,
-    InputError,
-    MultipleRootsError,
-    NotationError,
-)
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.symbols import SymbolEncoding
 
@@ -130,18 +122,18 @@ def test_splits_are_added_with_the_dictionaries_of_the_folder(corpus, tmp_path):
     dictionaries = ("--srcdict", data / "dict.nl.txt", "--tgtdict", data / "dict.lf.txt")
     preprocess(corpus, data, *dictionaries, splits=("test",))
     assert sorted(Manifest.load(data).symbols["lf"].splits) == ["test", "train", "valid"]
-    with pytest.raises(DataFolderError, match="traversal: dfs and bfs"):
+    with pytest.raises(errors.DataFolderError, match="traversal: dfs and bfs"):
         preprocess(corpus, data, *dictionaries, "--traversal", "bfs", splits=("test",))
-    with pytest.raises(DictionaryMismatchError, match="--binarization lcrs"):
+    with pytest.raises(errors.DictionaryMismatchError, match="--binarization lcrs"):
         preprocess(corpus, tmp_path / "other", *dictionaries, "--binarization", "none", splits=("test",))
 
 
 @pytest.mark.parametrize(
     ("line", "error", "words"),
     [
-        ("( f ( g x )", NotationError, "valid.lf:2"),
-        ("( f x ) ( g x )", MultipleRootsError, "valid.lf:2"),
-        ("", EmptySymbolTreeError, "valid.lf:2"),
+        ("( f ( g x )", errors.NotationError, "valid.lf:2"),
+        ("( f x ) ( g x )", errors.MultipleRootsError, "valid.lf:2"),
+        ("", errors.EmptySymbolTreeError, "valid.lf:2"),
     ],
 )
 def test_a_bad_line_is_named_and_nothing_is_written(corpus, tmp_path, line, error, words):
@@ -163,7 +155,7 @@ def test_a_wider_tree_than_the_dictionary_knows(corpus, tmp_path):
     (tmp_path / "test.nl").write_text("a\nb\n", encoding="utf-8")
     (tmp_path / "test.lf").write_text("( all rivers )\n( and a b c d )\n", encoding="utf-8")
     dictionaries = ("--srcdict", data / "dict.nl.txt", "--tgtdict", data / "dict.lf.txt")
-    with pytest.raises(ArityMismatchError, match="test.lf:2.*'and' has 4 children"):
+    with pytest.raises(errors.ArityMismatchError, match="test.lf:2.*'and' has 4 children"):
         preprocess(tmp_path, tmp_path / "other", *dictionaries, "--binarization", "none", splits=("test",))
 
 
@@ -177,12 +169,12 @@ def test_a_deep_tree_is_named(corpus, tmp_path):
 
 def test_a_dictionary_of_words_is_refused(corpus, tmp_path):
     run("preprocess", "-s", "nl", "-t", "lf", "--trainpref", corpus / "train", "--destdir", tmp_path / "plain")
-    with pytest.raises(DictionaryMismatchError, match="<unk:0>"):
+    with pytest.raises(errors.DictionaryMismatchError, match="<unk:0>"):
         preprocess(corpus, tmp_path / "bin", "--tgtdict", tmp_path / "plain/dict.lf.txt", splits=("train",))
 
 
 def test_constituency_needs_a_parser(corpus, tmp_path):
-    with pytest.raises(InputError, match="--tree-parser"):
+    with pytest.raises(errors.InputError, match="--tree-parser"):
         preprocess(corpus, tmp_path / "bin", "--source-modality", "constituency")
 
 
@@ -198,7 +190,7 @@ def test_parses_become_symbols(corpus, tmp_path):
 
 
 def test_lines_that_are_trees_are_not_parsed(corpus, tmp_path):
-    with pytest.raises(InputError, match="trees already"):
+    with pytest.raises(errors.InputError, match="trees already"):
         preprocess(corpus, tmp_path / "bin", "--tree-parser", "right-branching", "--tree-sides", "target")
 
 

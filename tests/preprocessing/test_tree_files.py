@@ -28,7 +28,6 @@ BRACKETS = ParserOptions("brackets")
 def encoded(
     path: Path, chunk_lines: int = 10_000, options: ParserOptions = BRACKETS, workers: int = 1
 ) -> list[EncodedChunk]:
-    """Encodes a file, a chunk of so many lines at a time."""
     with pytest.MonkeyPatch.context() as patch, ProcessPool(workers) as pool:
         patch.setattr("tree_fairseq.trees.text.CHUNK_LINES", chunk_lines)
         text = inspect_text(path)

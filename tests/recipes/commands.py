@@ -33,20 +33,17 @@ def environment(is_served: bool = True) -> dict[str, str]:
 
 
 def run(script: Path, *arguments: object, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Runs a script with arguments and variables."""
     command = [str(EXAMPLES / script), *map(str, arguments)]
     return subprocess.run(command, env={**environment(), **variables}, capture_output=True, text=True)
 
 
 def recipe(name: str, *arguments: object) -> subprocess.CompletedProcess[str]:
-    """Runs a recipe, which must succeed."""
     done = run(Path(name) / "run.sh", *arguments)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     return done
 
 
 def dry_run(script: Path, *arguments: object) -> list[list[str]]:
-    """Returns the commands that a script would run, as lists of words."""
     place = arguments.index("--") if "--" in arguments else len(arguments)
     done = run(script, *arguments[:place], "--dry-run", *arguments[place:])
     assert done.returncode == 0, done.stderr
@@ -59,7 +56,6 @@ def commands_in(printed: str) -> list[list[str]]:
 
 
 def declared(script: Path) -> dict[str, str]:
-    """Returns the variables that a script declares, with their defaults."""
     return dict(re.findall(r'"\$\{([A-Z_]+):=(.*?)\}"', (EXAMPLES / script).read_text(encoding="utf-8")))
 
 

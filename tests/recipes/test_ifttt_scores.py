@@ -22,7 +22,6 @@ TREES = symbol_trees(labels=("a", "b", "c"), max_children=2, max_leaves=5)
 
 
 def rules(tree: Tree) -> list:
-    """Collects all rules of a tree recursively."""
     if not tree.children:
         return []
     rule = (tree.label, [child.label for child in tree.children])

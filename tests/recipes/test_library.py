@@ -37,8 +37,6 @@ step "$OUT/runs/$ARCH$FLAGS_NAME/checkpoint_last.pt" fairseq-train "$OUT/text" -
 
 
 class Recipe:
-    """A script in a folder of its own, and what its commands have written."""
-
     def __init__(self, folder: Path):
         self.folder, self.out, self.log = folder, folder / "out", folder / "log"
         self.script = folder / "mine" / "run.sh"

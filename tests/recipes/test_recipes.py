@@ -91,8 +91,6 @@ def test_the_commands_of_a_readme_run(name, places):
 
 
 def toy_run(script: Path, shared) -> tuple[Path, str]:
-    """Runs a recipe once for all tests; returns its folder, and what it said."""
-
     def make(folder: Path) -> str:
         done = run(script, "--toy", "--out", folder, "--workers", "1")
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]

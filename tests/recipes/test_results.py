@@ -142,7 +142,6 @@ step "$RUN/score.json" bash -c 'echo "{{\\"test\\": {{\\"accuracy\\": \\"$5$5$5\
 
 @pytest.fixture
 def toy(tmp_path, monkeypatch):
-    """A file of results of that recipe, and a page that shows it."""
     monkeypatch.setenv("PATH", environment(is_served=False)["PATH"])
     monkeypatch.setattr(results, "EXAMPLES", tmp_path)
     monkeypatch.setattr(results, "RESULTS", tmp_path)

@@ -8,7 +8,6 @@ from tree_fairseq.repairs.checkpoint_loading import drop_deleted_options
 
 
 def state_of(model: dict, task: dict, criterion: dict) -> dict:
-    """What fairseq makes of a checkpoint with these settings."""
     return {"cfg": OmegaConf.create({"model": model, "task": task, "criterion": criterion})}
 
 

@@ -21,7 +21,6 @@ from tree_fairseq.repairs import fairseq_versions
 
 
 def tiny_transformer(seed: int = 0):
-    """fairseq's own transformer, in evaluation mode."""
     return build(tiny_task(), *stock_flags(), arch="transformer", seed=seed)
 
 

@@ -93,7 +93,6 @@ def test_the_test_of_a_row_fails_without_the_row():
 
 
 def is_needed(repair: Repair) -> bool:
-    """Whether the installed versions have the fault."""
     return any(hasattr(getattr(owner, repair.name), table._MARK) for owner in repair.owners())
 
 
@@ -114,7 +113,6 @@ def test_the_plugin_changes_the_functions_of_the_table_alone():
 
 
 def as_markdown() -> list[str]:
-    """The lines of the table in the documentation."""
     rows = ["| function | fault | versions |", "|---|---|---|"]
     return rows + [
         f"| `{each.target.replace('fairseq.', '', 1)}` | {each.wrong} | {each.versions} |" for each in REPAIRS

@@ -20,7 +20,6 @@ from tree_fairseq.support import files
 
 @pytest.fixture
 def progress_logger():
-    """fairseq's logger of progress, whose handlers are restored afterwards."""
     logger = progress_bar.logger
     handlers, level = [*logger.handlers], logger.level
     logger.setLevel(logging.INFO)

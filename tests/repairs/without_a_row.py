@@ -23,12 +23,10 @@ from tests.fork_server import import_optimisers
 from tree_fairseq.repairs import REPAIRS, Repair
 
 ROOT = Path(__file__).resolve().parents[2]
-SECONDS = 60
-"""After these a test is ended: without its row, it would wait for ever."""
+SECONDS = 60  # After these a test is ended: without its row, it would wait for ever
 
 
 def undo(repair: Repair) -> None:
-    """Puts the stock function back."""
     for owner in repair.owners():
         function = inspect.getattr_static(owner, repair.name)
         is_static = isinstance(function, staticmethod)
@@ -37,7 +35,6 @@ def undo(repair: Repair) -> None:
 
 
 def status_without(repair: Repair) -> int:
-    """Runs the test of a row in a fork, without the row."""
     child = os.fork()
     if child == 0:
         status = 70

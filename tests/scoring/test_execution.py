@@ -32,7 +32,6 @@ def path(tmp_path_factory):
 
 @pytest.fixture
 def database(path, monkeypatch):
-    """A database whose queries have a second."""
     monkeypatch.setattr(execution, "SECONDS", 1)
     found = Database(path)
     yield found
@@ -40,7 +39,6 @@ def database(path, monkeypatch):
 
 
 def right(path, reference, *outputs):
-    """Whether each output returns what the reference returns."""
     folder = path.parent / "nowhere" / "test.sql"
     return [Execution(path, [reference], folder).outcomes([output])["execution"][0] for output in outputs]
 

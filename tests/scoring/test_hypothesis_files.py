@@ -40,14 +40,12 @@ def write(name, lines):
 
 
 def score(*flags, hypotheses="sys", references=("ref",)):
-    """Runs the command; returns the JSON file."""
     arguments = [hypotheses, "--references", *references, "--output", "out.json", *map(str, flags)]
     assert main(arguments) == 0
     return json.loads(Path("out.json").read_text(encoding="utf-8"))
 
 
 def refused(caplog, *flags, **files):
-    """Runs the command; returns the message of its failure."""
     arguments = [files.get("hypotheses", "sys"), "--references", *files.get("references", ["ref"])]
     assert main([*arguments, "--output", "no.json", *map(str, flags)]) == 1
     assert not Path("no.json").exists()

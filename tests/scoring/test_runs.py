@@ -17,7 +17,6 @@ PREDICTED = ["1", "0", "0", "0", "1"]
 
 @pytest.fixture
 def classes(tmp_path):
-    """A folder with a run that predicts classes."""
     write_lines(tmp_path / "text" / "test.tsv", ROWS)
     write_outputs(tmp_path / "runs" / "tree", PREDICTED)
     return tmp_path
@@ -147,7 +146,6 @@ NUMBERS = ["a b\tc\t0", "d\te\t1", "f\tg\t2", "h\ti\t5.000"]
 
 @pytest.fixture
 def numbers(tmp_path):
-    """A folder with a run that predicts numbers."""
     write_lines(tmp_path / "text" / "test.tsv", NUMBERS)
     write_outputs(tmp_path / "runs" / "tree", ["0", "2", "1", "9"])
     write_outputs(tmp_path / "runs" / "stock", ["5", "2", "1", "0"])

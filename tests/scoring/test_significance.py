@@ -15,7 +15,6 @@ from tree_fairseq.scoring.significance import BOOTSTRAP, RANDOMIZATION, Resampli
 
 
 def mean_test(baseline, system, test):
-    """Compares the means of values of sentences."""
     return paired_test(baseline[:, None], system[:, None], lambda sums: {"": sums[..., 0] / len(system)}, test)[""]
 
 

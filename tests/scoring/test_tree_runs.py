@@ -32,7 +32,6 @@ def metrics(folder):
 
 
 def data_folder(folder, **records):
-    """Writes a manifest, and returns the options that read it."""
     (folder / "data").mkdir(exist_ok=True)
     files = {f"dict.{language}.txt": FileRecord(0, "") for language in ("nl", "lf")}
     Manifest("nl", "lf", files=files, **records).save(folder / "data")

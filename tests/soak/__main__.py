@@ -42,7 +42,6 @@ def make_data(folder: Path) -> Path:
 
 
 def training_arguments(data: Path, save_updates: int) -> list[object]:
-    """The arguments of ``fairseq-train`` for a small Tree-Transformer."""
     return [
         data,
         *("--task", "tree_translation", "--arch", "tree_transformer_tiny", "--cpu", "--share-all-embeddings"),
@@ -56,7 +55,6 @@ def training_arguments(data: Path, save_updates: int) -> list[object]:
 
 
 def main() -> int:
-    """Command line; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
     parser.add_argument("--minutes", type=float, default=120, help="(default: 120)")
     parser.add_argument("--directory", type=Path, default=Path("out/soak"), help="an empty folder (default: out/soak)")

@@ -76,7 +76,6 @@ def mount_memory(folder: Path, size: int) -> bool:
 
 
 def fill(file: Path) -> int:
-    """Writes a file until its disk is full; returns its size."""
     size = 0
     with open(file, "wb", buffering=0) as stream:
         for block in (1 << 16, 1 << 12, 1):

@@ -26,8 +26,7 @@ from tree_fairseq.parsing import corpus
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.parsing.ray_engine import RayPool
 
-SECONDS = {"good": 0.02, "killed": 0.02, "slow": 0.5, "full": 0.02}
-"""The machines, and how long each takes for a batch."""
+SECONDS = {"good": 0.02, "killed": 0.02, "slow": 0.5, "full": 0.02}  # the machines, and how long each takes for a batch
 NET, PORT, DISK = "10.77.0", 6399, "96m"
 RAY = [sys.executable, "-m", "ray.scripts.scripts"]
 QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
@@ -82,7 +81,6 @@ def disturb(shards: Path, count: int, folder: Path) -> None:
 
 
 def parsed(folder: Path) -> dict[str, int]:
-    """How many sentences each machine has parsed."""
     return {name: len(fake_parsers.noted(folder / f"{name}.log")) for name in SECONDS}
 
 

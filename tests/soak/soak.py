@@ -16,8 +16,7 @@ from tests.soak.processes import fill, in_groups, memory, mount_memory, own_moun
 from tests.soak.trainings import Training
 
 TOLERANCE = 1e-4
-SLOPE_LIMIT = 1e6
-"""Bytes an hour."""
+SLOPE_LIMIT = 1e6  # Bytes an hour
 # Loading processes look for their parent every five seconds.
 _SECONDS_TO_END = 30
 
@@ -33,25 +32,13 @@ class Fault:
 
 @dataclass
 class Course:
-    """The settings of a soak.
-
-    Attributes:
-        arguments: of ``fairseq-train``, but for its ``--save-dir``, ``--user-dir`` and ``--max-update``
-        updates: of each training
-        interval: seconds of an update
-        faults: in their order
-        silence: seconds after which a training that records nothing is said to hang
-        disk_bytes: size of the disk for the checkpoints
-        warm_up: share of the run before memory is compared
-    """
-
-    arguments: Sequence[object]
-    updates: int
-    interval: float
-    faults: Sequence[Fault]
-    silence: float = 900.0
-    disk_bytes: int = 64 << 20
-    warm_up: float = 0.25
+    arguments: Sequence[object]  # of ``fairseq-train``, but for its ``--save-dir``, ``--user-dir`` and ``--max-update``
+    updates: int  # of each training
+    interval: float  # seconds of an update
+    faults: Sequence[Fault]  # in their order
+    silence: float = 900.0  # seconds after which a training that records nothing is said to hang
+    disk_bytes: int = 64 << 20  # size of the disk for the checkpoints
+    warm_up: float = 0.25  # share of the run before memory is compared
     seed: int = 1
     is_fork: bool = False
 
@@ -68,40 +55,29 @@ def draw_faults(updates: int, apart: tuple[int, int], seed: int) -> list[Fault]:
 
 @dataclass
 class Outcome:
-    """The result of a soak, as it is written.
-
-    Attributes:
-        problems: sentences about everything that should not have happened; empty if all went well
-        events: second, kind and further facts of each fault and each end
-        loss_difference: the largest between the two trainings at an equal update
-        compared: number of losses that both have; ``computed_twice`` were computed again after a kill
-        weight_difference: the largest between the weights at the end
-        bytes_per_hour: slope of the memory of the unbroken training after its warm-up, without pages of files
-        resident_bytes_per_hour: the same with pages of files
-        worker_bytes_per_hour: the same of a loading process
-        memory: second; bytes of the unbroken training, those of them that are not pages of files, and the latter of one
-            of its loading processes
-    """
-
+    # sentences about everything that should not have happened; empty if all went well
     problems: list[str] = field(default_factory=list)
+    # second, kind and further facts of each fault and each end
     events: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0
     updates: int = 0
     starts: int = 0
-    compared: int = 0
+    compared: int = 0  # number of losses that both have; ``computed_twice`` were computed again after a kill
     computed_twice: int = 0
-    loss_difference: float = math.nan
+    loss_difference: float = math.nan  # the largest between the two trainings at an equal update
     first_loss: float = math.nan
     last_loss: float = math.nan
-    weight_difference: float = math.nan
+    weight_difference: float = math.nan  # the largest between the weights at the end
+    # slope of the memory of the unbroken training after its warm-up, without pages of files
     bytes_per_hour: float = math.nan
-    resident_bytes_per_hour: float = math.nan
-    worker_bytes_per_hour: float = math.nan
+    resident_bytes_per_hour: float = math.nan  # the same with pages of files
+    worker_bytes_per_hour: float = math.nan  # the same of a loading process
+    # second; bytes of the unbroken training, those of them that are not pages of files, and the latter of one of its
+    # loading processes
     memory: list[tuple[float, int, int, int]] = field(default_factory=list)
     has_small_disk: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """The attributes by name."""
         return asdict(self)
 
 
@@ -139,7 +115,6 @@ class Soak:
         return outcome
 
     def _watch(self) -> None:
-        """Waits until both have ended, with faults at their updates."""
         faults = [each for each in self.course.faults if each.kind != "disk" or self.outcome.has_small_disk]
         running = {"unbroken": self.unbroken, "broken": self.broken}
         self._progress = {name: (0, time.time()) for name in running}

@@ -18,12 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 class Training:
     """``fairseq-train`` on a folder, as a command that is always the same.
 
-    Args:
-        folder: everything that it writes, but for its checkpoints
-        arguments: of ``fairseq-train``
-        pace: seconds since 1970 of update 0, and seconds between updates
-        checkpoints: its ``--save-dir``, by default in the folder
-        is_fork: run as a fork of this process, which has fairseq loaded: no time for imports
+    ``pace`` is the time of update 0 and seconds between updates. A fork of this process has fairseq loaded.
     """
 
     def __init__(
@@ -89,7 +84,6 @@ class Training:
         os.kill(self.pid, signal.SIGKILL)
 
     def end(self) -> None:
-        """Ends whatever still runs of it."""
         for pid in in_groups(self.groups):
             try:
                 os.kill(pid, signal.SIGKILL)
@@ -141,7 +135,6 @@ class Training:
         return [path.name for path in sorted(self.checkpoints.glob("*.pt")) if not _is_whole(path)]
 
     def reason(self) -> str:
-        """The last line of the log that is no statistics."""
         lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines() if self.log.exists() else []
         return next((line.strip() for line in reversed(lines) if line.strip() and '"epoch"' not in line), "")
 

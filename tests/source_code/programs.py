@@ -73,7 +73,6 @@ def lines_of(name: str) -> list[str]:
 
 
 def trees_of(name: str) -> list[Tree]:
-    """The trees of the programs of a language."""
     lines = lines_of(name)
     return [notation_named(name).read(line) for line in lines]
 

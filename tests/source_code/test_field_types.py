@@ -32,7 +32,6 @@ def asdl_types(field: str) -> set[str] | None:
 
 
 def accepts(types: FieldTypes, tree: Tree) -> bool:
-    """Whether every node of a tree may stand where it stands."""
     return all(types.allows(name, each) for name, found in FieldTypes.of_trees([tree]).types.items() for each in found)
 
 

@@ -74,7 +74,6 @@ TEXTS = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=5)
 
 @st.composite
 def expressions(draw, depth: int = 3) -> str:
-    """An expression of Python."""
     if depth == 0:
         return draw(st.sampled_from(["x", "self.y", "0", "1.5", "''", "None", "b'x'"]) | TEXTS.map(repr))
     below = expressions(depth=depth - 1)

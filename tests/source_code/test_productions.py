@@ -5,17 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tree_fairseq.source_code.productions import (
-    MOST_CHILDREN,
-    REST,
-    counted_list,
-    leaf_label,
-    node,
-    parse_label,
-    parts,
-    split_leaf,
-    unfolded,
-)
+from tree_fairseq.source_code import productions
 from tree_fairseq.trees.tree import Tree
 
 TOKENS = ("'(", "'if", "+distinct", "-desc", "kind=LEFT")
@@ -25,12 +15,12 @@ TOKENS = ("'(", "'if", "+distinct", "-desc", "kind=LEFT")
 def flat_trees(draw, depth: int = 3) -> Tree:
     """A tree with one node for each production, as libraries have them."""
     if depth == 0 or draw(st.integers(0, 3)) == 0:
-        return Tree(leaf_label("Name", draw(st.sampled_from(["x", "a b", "", '"', " | y", "..."]))))
+        return Tree(productions.leaf_label("Name", draw(st.sampled_from(["x", "a b", "", '"', " | y", "..."]))))
     words, children = [], []
     for name in draw(st.lists(st.sampled_from("abcd"), unique=True, max_size=3)):
         words += draw(st.lists(st.sampled_from(TOKENS), max_size=1))
         count = draw(st.sampled_from([0, 1, 1, 2, 40]))
-        words.append(counted_list(name, count) if count else name)
+        words.append(productions.counted_list(name, count) if count else name)
         few = [draw(flat_trees(depth=depth - 1)) for _ in range(min(count or 1, 2))]
         children += (few * (count or 1))[: count or 1]
     return Tree(" ".join([draw(st.sampled_from(["If", "Call"])), *words]), children)
@@ -41,7 +31,7 @@ def folded(tree: Tree) -> Tree:
 
     def fold(here: Tree, children: list[Tree]) -> Tree:
         type_name, *words = here.label.split(" ")
-        return node(type_name, words, children) if children else here
+        return productions.node(type_name, words, children) if children else here
 
     return tree.fold(fold)
 
@@ -50,8 +40,8 @@ def folded(tree: Tree) -> Tree:
 @given(tree=flat_trees())
 def test_a_folded_tree_unfolds_to_the_same_tree(tree):
     short = folded(tree)
-    assert unfolded(short) == tree
-    assert all(len(here.children) <= MOST_CHILDREN for here in short.preorder())
+    assert productions.unfolded(short) == tree
+    assert all(len(here.children) <= productions.MOST_CHILDREN for here in short.preorder())
     # No node has an only child, except the leaf of a piece.
     assert all(len(here.children) != 1 for here in short.preorder())
 
@@ -59,17 +49,17 @@ def test_a_folded_tree_unfolds_to_the_same_tree(tree):
 @settings(max_examples=80, deadline=None)
 @given(tree=flat_trees())
 def test_parts_of_a_node_join_to_the_same_node(tree):
-    in_parts = tree.fold(lambda here, children: parts(here.label, children) if children else here)
-    assert unfolded(in_parts) == tree
+    in_parts = tree.fold(lambda here, children: productions.parts(here.label, children) if children else here)
+    assert productions.unfolded(in_parts) == tree
     for here in in_parts.preorder():
-        fields = [name for name in parse_label(here.label).fields if not name.endswith(REST)]
+        fields = [name for name in productions.parse_label(here.label).fields if not name.endswith(productions.REST)]
         assert len(fields) <= 1
 
 
 def test_fields_of_labels():
-    assert parse_label("If test body*2 orelse[]").fields == ("If.test", "If.body", "If.body", "If.orelse")
-    assert parse_label("Where this | EQ this expression").fields == ("EQ.this", "EQ.expression")
-    assert parse_label("If... body*2 ...").fields == ("If.body", "If.body", "If...")
-    assert parse_label("block '{ _*2 '}").fields == ("block '{", "block '{")
-    assert parse_label('Column this | Identifier "x y').type == "Column"
-    assert split_leaf('Column this | Identifier "x "y') == ("Column this | Identifier", 'x "y')
+    assert productions.parse_label("If test body*2 orelse[]").fields == ("If.test", "If.body", "If.body", "If.orelse")
+    assert productions.parse_label("Where this | EQ this expression").fields == ("EQ.this", "EQ.expression")
+    assert productions.parse_label("If... body*2 ...").fields == ("If.body", "If.body", "If...")
+    assert productions.parse_label("block '{ _*2 '}").fields == ("block '{", "block '{")
+    assert productions.parse_label('Column this | Identifier "x y').type == "Column"
+    assert productions.split_leaf('Column this | Identifier "x "y') == ("Column this | Identifier", 'x "y')

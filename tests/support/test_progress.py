@@ -13,8 +13,6 @@ from tree_fairseq.support.processes import ProcessPool
 
 
 class Terminal(io.StringIO):
-    """A terminal that keeps what it is sent."""
-
     def isatty(self) -> bool:
         return True
 

@@ -35,23 +35,13 @@ _SUFFIXES = {"translation": ("en", "de"), "programs": ("nl", "lf"), "trees": ("t
 
 @dataclass(frozen=True)
 class Case:
-    """A training step.
-
-    Attributes:
-        name: tells it from others
-        folder: one of FOLDERS
-        arch: architecture
-        flags: the criterion, and options of model and task
-    """
-
-    name: str
-    folder: str
-    arch: str
-    flags: tuple[str, ...] = SMOOTHED
+    name: str  # tells it from others
+    folder: str  # one of FOLDERS
+    arch: str  # architecture
+    flags: tuple[str, ...] = SMOOTHED  # the criterion, and options of model and task
 
 
 def _cases(folder: str, arch: str, variants: dict[str, tuple[str, ...]], flags: tuple[str, ...] = SMOOTHED):
-    """An architecture with some sets of flags."""
     return [
         Case(f"{arch} on {folder}" + (f", {name}" if name else ""), folder, arch, (*flags, *own))
         for name, own in variants.items()
@@ -162,13 +152,10 @@ CASES = [
     *_cases("rated pairs", "treeformer_classifier_tiny", {"": ()}, ("--criterion", "tree_regression")),
 ]
 
-FIRST = list({case.arch: case for case in reversed(CASES)}.values())[::-1]
-"""The first case of each architecture."""
+FIRST = list({case.arch: case for case in reversed(CASES)}.values())[::-1]  # the first case of each architecture
 
 
 class Folders:
-    """Preprocessed folders, each made once."""
-
     sizes = (24, 4, 4)
 
     def __init__(self, base: Path):
@@ -180,7 +167,6 @@ class Folders:
         return []
 
     def flags(self, name: str) -> tuple[object, ...]:
-        """More flags of the preprocessing of a folder."""
         return ()
 
     def __call__(self, name: str) -> Path:
@@ -223,7 +209,6 @@ class Folders:
             tiny_classes.preprocess(text, kind, data)
 
     def pretrained(self) -> Path:
-        """A pretrained encoder over the words of the translations."""
         if "albert" not in self._made:
             words = [line.split()[0] for line in (self("translation") / "dict.en.txt").open(encoding="utf-8")]
             self._made["albert"] = save_albert(self.base / "albert", words)
@@ -259,7 +244,6 @@ class Step:
         self.batch = self.batches()[1]
 
     def batches(self) -> list[dict]:
-        """All batches of an epoch."""
         batches = self.task.get_batch_iterator(
             self.task.dataset("train"), max_sentences=5, max_positions=self.model.max_positions(), seed=1, epoch=1
         )
@@ -280,7 +264,6 @@ class Step:
         return self
 
     def without_dropout(self) -> Step:
-        """Leaves nothing to chance."""
         without_dropout(self.model)
         return self
 
@@ -296,5 +279,4 @@ class Step:
         loss.backward()
 
     def gradients(self) -> dict[str, Tensor]:
-        """Of all parameters that have one."""
         return {name: weight.grad for name, weight in self.model.named_parameters() if weight.grad is not None}

@@ -7,5 +7,4 @@ from tests.training_steps.cases import Folders
 
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory) -> Folders:
-    """Preprocessed folders, made when they are asked for."""
     return Folders(tmp_path_factory.mktemp("steps"))

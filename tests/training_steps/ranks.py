@@ -35,8 +35,7 @@ from torch.nn.parallel import DistributedDataParallel
 from tests.end_to_end.commands import PLUGIN, forget_earlier_runs
 from tests.training_steps.cases import FOLDERS, Case, Folders, without_dropout
 
-Changes = Mapping[str, Any]
-"""Options as fairseq names them in its configuration, such as ``dataset.batch_size``."""
+Changes = Mapping[str, Any]  # Options as fairseq names them in its configuration, such as ``dataset.batch_size``
 OPTIONS = {
     # Weights differ by as much as the gradients do, whose norms before they are clipped are compared, too.
     "--optimizer": "sgd", "--lr": "0.2", "--clip-norm": "1", "--max-epoch": "2",
@@ -45,29 +44,19 @@ OPTIONS = {
     "--num-workers": "0", "--log-format": "json", "--user-dir": str(PLUGIN),
 }  # fmt: skip
 _PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux
-MEASURES = ("wall", "train_wall", "wps", "ups", "wpb", "bsz")
-"""Times, and numbers that a batch has of its own."""
+MEASURES = ("wall", "train_wall", "wps", "ups", "wpb", "bsz")  # Times, and numbers that a batch has of its own
 
 
 @dataclass
 class Outcome:
-    """The end of a training, in one of the processes.
-
-    Attributes:
-        start: the weights before the first update
-        weights: those at the end
-        updates: of each update, the sums that the criterion logged, the size of the sample and the norm of the gradient
-        validation: the sums of a whole validation
-        reported: what the first process printed at the ends of epochs and validations, less times and speeds
-        error: the traceback of a training that failed
-    """
-
-    start: dict[str, np.ndarray] = field(default_factory=dict)
-    weights: dict[str, np.ndarray] = field(default_factory=dict)
+    start: dict[str, np.ndarray] = field(default_factory=dict)  # the weights before the first update
+    weights: dict[str, np.ndarray] = field(default_factory=dict)  # those at the end
+    # of each update, the sums that the criterion logged, the size of the sample and the norm of the gradient
     updates: list[dict[str, float]] = field(default_factory=list)
-    validation: dict[str, float] = field(default_factory=dict)
+    validation: dict[str, float] = field(default_factory=dict)  # the sums of a whole validation
+    # what the first process printed at the ends of epochs and validations, less times and speeds
     reported: list[str] = field(default_factory=list)
-    error: str = ""
+    error: str = ""  # the traceback of a training that failed
 
 
 def configuration_of(case: Case, folders: Folders) -> DictConfig:
@@ -82,8 +71,6 @@ def configuration_of(case: Case, folders: Folders) -> DictConfig:
 
 
 class Ranks:
-    """Some processes that wait for trainings."""
-
     def __init__(self, count: int):
         with socket.socket() as found:
             found.bind(("127.0.0.1", 0))
@@ -102,7 +89,6 @@ class Ranks:
         return self._run(cfg, changes, self._pipes, seconds)
 
     def alone(self, cfg: DictConfig, changes: Changes, seconds: float = 300) -> Outcome:
-        """Trains in the first process alone."""
         return self._run(cfg, changes, self._pipes[:1], seconds)[0]
 
     def _run(self, cfg: DictConfig, changes: Changes, pipes: list, seconds: float) -> list[Outcome]:
@@ -123,11 +109,9 @@ class Ranks:
 
     @property
     def is_alive(self) -> bool:
-        """Whether they can go on."""
         return all(process.is_alive() for process in self._processes)
 
     def close(self) -> None:
-        """Ends the processes."""
         for process in self._processes:
             process.kill()
             process.join()
@@ -173,7 +157,6 @@ def _do_without_gpus() -> None:
 
 
 def _train(cfg: DictConfig) -> Outcome:
-    """Runs the command in this process."""
     outcome = Outcome()
     forget_earlier_runs()
 
@@ -210,8 +193,6 @@ def _train(cfg: DictConfig) -> Outcome:
 
 @contextmanager
 def _reports(lines: list[str]) -> Iterator[None]:
-    """Notes what is printed at the ends of epochs and validations."""
-
     class Notes(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             if record.name in ("train", "valid"):

@@ -34,7 +34,6 @@ class BareFolders(Folders):
 
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory) -> BareFolders:
-    """Preprocessed folders."""
     return BareFolders(tmp_path_factory.mktemp("bare"))
 
 

@@ -40,7 +40,6 @@ def sentence(size: int, shape: str, word_tag: str = "NN", label: str = "S") -> s
 
 
 def program(size: int, shape: str) -> str:
-    """A program of ``size`` nodes."""
     names = random.Random(0).choices(("all", "in", "and"), k=size - 1)
     if shape == "deep":
         return f"{' '.join(f'( {name}' for name in names)} rivers {') ' * len(names)}".rstrip()
@@ -85,7 +84,6 @@ class ExtremeFolders(Folders):
 
 
 def extreme_step(case: Case, folders: ExtremeFolders, companions: int = 1) -> Step:
-    """A training step on the extreme example and some usual ones."""
     most = str(3 * folders.size + 10)
     target = () if "classif" in case.arch else ("--max-target-positions", most)
     flags = (*case.flags, "--max-source-positions", most, *target)
@@ -96,13 +94,11 @@ def extreme_step(case: Case, folders: ExtremeFolders, companions: int = 1) -> St
 
 
 def named(cases: list[Case]):
-    """Cases as parameters."""
     return pytest.mark.parametrize("case", cases, ids=[case.arch for case in cases])
 
 
 @pytest.fixture(scope="module")
 def extreme_folders(tmp_path_factory):
-    """Folders of a shape and a size, each made once."""
     made: dict[tuple[str, int], ExtremeFolders] = {}
 
     def folders(shape: str, size: int) -> ExtremeFolders:

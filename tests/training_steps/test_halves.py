@@ -15,8 +15,7 @@ from tree_fairseq.nn.tree_lstm import TreeLSTM
 from tree_fairseq.tree_positional.lstm_model import TopDownLSTM
 from tree_fairseq.tree_positional.positions import TreePositions, TreePositionsConfig
 
-HALVES = {torch.bfloat16: 2**-8, torch.float16: 2**-11}
-"""Both kinds and their relative precision."""
+HALVES = {torch.bfloat16: 2**-8, torch.float16: 2**-11}  # Both kinds and their relative precision
 
 
 @pytest.mark.parametrize("case", FIRST, ids=[case.arch for case in FIRST])

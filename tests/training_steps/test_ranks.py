@@ -84,14 +84,11 @@ def ranks(folders) -> Iterator[Callable[[int], Ranks]]:
 
 @pytest.fixture(scope="module")
 def configured(folders) -> Callable[[Case], DictConfig]:
-    """The configuration of a case."""
     return functools.cache(lambda case: configuration_of(case, folders))
 
 
 @pytest.fixture(scope="module")
 def alone(ranks, configured) -> Callable[[Case, int, str], Outcome]:
-    """The outcome of a case in one process, with a number of batches an update."""
-
     @functools.cache
     def train(case: Case, count: int, batches: str) -> Outcome:
         return ranks(2).alone(configured(case), {**BATCHES[batches], "optimization.update_freq": [count]})
@@ -100,7 +97,6 @@ def alone(ranks, configured) -> Callable[[Case, int, str], Outcome]:
 
 
 def compare(together: list[Outcome], alone: Outcome) -> None:
-    """Holds the processes to each other and the first to the one alone."""
     first = together[0]
     for other in together[1:]:
         assert all(np.array_equal(weight, first.weights[name]) for name, weight in other.weights.items())

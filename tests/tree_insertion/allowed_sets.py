@@ -25,27 +25,17 @@ from tree_fairseq.tree_insertion.target import (
 
 @dataclass(frozen=True)
 class AllowedSets:
-    """The allowed sets of a partial tree: some nodes of a target, each under its nearest ancestor among them.
+    """The allowed sets of a partial tree: some nodes of a target, each under its nearest ancestor among them."""
 
-    Attributes:
-        nodes: [m] int64, the nodes of the target, in preorder of both
-        parents: [m] int64, indices of the parents in ``nodes``, -1 for the root
-        regions: one for each slot in which a node is allowed
-        region_slots: the slots of the regions, ascending
-        starts: [regions + 1] int64: the allowed insertions of region r are ``starts[r]`` to ``starts[r + 1]`` of:
-        slots: [Q] int64, ascending: their slots
-        candidates: [Q] int64: the nodes of the target to insert there, ascending for each slot
-        region_of: [M] int64: the slot through which each missing node will be inserted; -1 for others
-    """
-
-    nodes: np.ndarray
-    parents: np.ndarray
-    regions: list[Region]
-    region_slots: list[int]
+    nodes: np.ndarray  # [m] int64, the nodes of the target, in preorder of both
+    parents: np.ndarray  # [m] int64, indices of the parents in ``nodes``, -1 for the root
+    regions: list[Region]  # one for each slot in which a node is allowed
+    region_slots: list[int]  # the slots of the regions, ascending
+    # [regions + 1] int64: the allowed insertions of region r are ``starts[r]`` to ``starts[r + 1]`` of:
     starts: np.ndarray
-    slots: np.ndarray
-    candidates: np.ndarray
-    region_of: np.ndarray
+    slots: np.ndarray  # [Q] int64, ascending: their slots
+    candidates: np.ndarray  # [Q] int64: the nodes of the target to insert there, ascending for each slot
+    region_of: np.ndarray  # [M] int64: the slot through which each missing node will be inserted; -1 for others
 
 
 def allowed_sets(target: TargetTree, used: Sequence[bool]) -> AllowedSets:
@@ -96,7 +86,6 @@ def _regions(target: TargetTree, node: int, below: list[int], places: dict[int, 
 
 
 def _branches(target: TargetTree, node: int, below: list[int]) -> tuple[int, list[int]]:
-    """The node of the target that will be the parent of the children's branches, and these branches."""
     if len(below) == 1:
         return target.parents[below[0]], below
     first, last = below[0], below[-1]
@@ -137,7 +126,6 @@ def _with_candidates(
 
 
 def trajectory(oracle, generator: np.random.Generator | None = None) -> Trajectory:
-    """One trajectory of an oracle."""
     return trajectories(oracle, 1, generator)[0]
 
 

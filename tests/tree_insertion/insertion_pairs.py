@@ -47,7 +47,6 @@ class Examples:
     def net_input(
         self, rows: list[int] | None = None, left_pad: bool = True, spare: int = 0, trees: bool = False
     ) -> dict:
-        """The arguments of a model, for some rows; sources have some spare padding."""
         rows = list(range(len(self.sources))) if rows is None else rows
         sources = [self.sources[row] for row in rows]
         width = int((self.batch["labels"][rows] != PAD).sum(1).max())
@@ -63,6 +62,5 @@ class Examples:
 
 
 def build_insertion(*flags: str, seed: int = 0):
-    """A tiny model ready to be evaluated."""
     letter = "t" if "--copy-source" in flags else "s"
     return build(insertion_task(letter=letter), *flags, arch=TINY, seed=seed)

@@ -93,7 +93,6 @@ def random_batch(seed: int, sizes: list[int], labels: int = 9) -> dict[str, Tens
 
 
 def batches(max_nodes: int = 14) -> st.SearchStrategy[dict[str, Tensor]]:
-    """Batches of one to four random trees."""
     sizes = st.lists(st.integers(1, max_nodes), min_size=1, max_size=4)
     return st.builds(random_batch, st.integers(0, 2**32 - 1), sizes)
 
@@ -120,7 +119,6 @@ def _changed(batch: dict[str, Tensor], after: TreeShapes, sources: np.ndarray, n
 
 
 def inserted(batch: dict[str, Tensor], slots: Tensor, answers: Tensor) -> ChangedTrees:
-    """The batch with answers in its slots, except for `KEEP`."""
     slots, new = slots[answers != KEEP], answers[answers != KEEP]
     shapes = shapes_of(batch)
     packed = np.searchsorted(shapes.places, slots.numpy() // KINDS) * KINDS + slots.numpy() % KINDS
@@ -128,13 +126,11 @@ def inserted(batch: dict[str, Tensor], slots: Tensor, answers: Tensor) -> Change
 
 
 def rows(batch: dict[str, Tensor]) -> list[list[int]]:
-    """The parents of each tree, without padding."""
     counts = (batch["labels"] != PAD).sum(1).tolist()
     return [parents[:count] for parents, count in zip_equal(batch["parents"].tolist(), counts)]
 
 
 def path_to_root(parents: list[int], node: int) -> list[int]:
-    """A node and its ancestors."""
     path = [node]
     while parents[path[-1]] >= 0:
         path.append(parents[path[-1]])
@@ -142,7 +138,6 @@ def path_to_root(parents: list[int], node: int) -> list[int]:
 
 
 def siblings(parents: list[int], node: int) -> list[int]:
-    """A node and its siblings, in order."""
     return [other for other, parent in enumerate(parents) if parent == parents[node]]
 
 

@@ -16,7 +16,6 @@ from tree_fairseq.trees.tree import Tree
 
 
 def label_dictionary(*labels: str) -> InsertionDictionary:
-    """The root's label and these, without numbers."""
     dictionary = Dictionary()
     for label in (ROOT_LABEL, *labels):
         dictionary.add_symbol(label)
@@ -41,7 +40,6 @@ def random_tree(random: np.random.Generator, nodes: int) -> Tree:
 
 
 def random_state(random: np.random.Generator) -> PartialTree:
-    """A partial tree of a random tree."""
     target = TargetTree.of(random_tree(random, int(random.integers(1, 12))))
     path = trajectory(CentralityOracle(target), random)
     labels = np.array([DICTIONARY.index(label) for label in target.labels])
@@ -49,7 +47,6 @@ def random_state(random: np.random.Generator) -> PartialTree:
 
 
 def tree_slots(states: list[PartialTree], partial: dict, distribution: TargetDistribution) -> dict[str, Tensor]:
-    """The target distributions of the slots of partial trees, given these and their batch."""
     slots_of_row = KINDS * partial["labels"].size(1)
     return collate_slots(states, partial["slots"], slots_of_row, distribution, DICTIONARY.keep)
 

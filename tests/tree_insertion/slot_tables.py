@@ -24,7 +24,6 @@ class Sources:
     tokens: Tensor
 
     def select(self, rows: Tensor) -> Sources:
-        """Some of them."""
         return Sources(self.tokens.index_select(0, rows))
 
 
@@ -41,11 +40,9 @@ class SlotTable(nn.Module):
         self.seed, self.keep = seed, keep
 
     def encode(self, src_tokens: Tensor, src_lengths: Tensor, source_symbol_tree=None) -> Sources:
-        """Remembers the sources."""
         return Sources(src_tokens)
 
     def decode(self, memory: Sources, partial_tree: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Looks the answers up."""
         labels, parents = partial_tree["labels"], partial_tree["parents"]
         slots = torch.zeros(*labels.shape, KINDS, dtype=torch.bool)
         slots.view(-1)[partial_tree["slots"]] = True
@@ -60,14 +57,11 @@ class SlotTable(nn.Module):
         return {"slot": partial_tree["slots"], "logits": torch.cat(logits)}
 
     def forward(self, src_tokens, src_lengths, partial_tree, source_symbol_tree=None):
-        """All at once."""
         return self.decode(self.encode(src_tokens, src_lengths), partial_tree)
 
 
 @dataclass
 class Decoded:
-    """The result of decoding one sentence."""
-
     labels: list[int]
     parents: list[int]
     scores: list[float]

@@ -72,7 +72,6 @@ def assert_padded(partial: dict, row: int, state: PartialTree, pad: int) -> None
 
 
 def states_of(path, labels) -> list[tuple[int, ...]]:
-    """The labels of all partial trees of a trajectory."""
     return [tuple(labels[path.steps <= step].tolist()) for step in range(path.length + 1)]
 
 

@@ -29,7 +29,6 @@ BRACKET = notation_named("bracket")
 
 
 def parents_of(tree: Tree) -> np.ndarray:
-    """Under the added root."""
     return np.array(TargetTree.of(tree).parents)
 
 
@@ -133,7 +132,6 @@ LABELS = dictionary_of(notation_named("bracket").read("( f ( g a b ) c )"))
 
 
 def numbered_one_by_one(tokens: list[int], dictionary: SequenceDictionary) -> list[int]:
-    """Numbers brackets token by token."""
     counts, result = {dictionary.open: 0, dictionary.close: 0}, []
     for token in tokens:
         if token in counts:

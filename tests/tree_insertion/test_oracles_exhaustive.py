@@ -23,8 +23,7 @@ from tree_fairseq.trees.tree import Tree
 Insertions = dict[tuple[str, int], str]
 """By label of the slot's node and kind, the label to insert; no two nodes of a tree have the same label here."""
 
-SMALL = 5
-"""Nodes of the largest trees that are all tried, with all their partial trees; the root comes on top."""
+SMALL = 5  # Nodes of the largest trees that are all tried, with all their partial trees; the root comes on top
 
 
 @functools.cache
@@ -88,7 +87,6 @@ def open_slots(tree: Tree) -> list[tuple[str, int]]:
 
 
 def only_child_beside(tree: Tree, slot: tuple[str, int]) -> str | None:
-    """The only child that a sibling slot stands beside."""
     for node in tree.preorder():
         if len(node.children) == 1 and slot in ((node.label, FIRST_CHILD), (node.children[0].label, NEXT_SIBLING)):
             return node.children[0].label

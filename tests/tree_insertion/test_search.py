@@ -21,7 +21,6 @@ SOURCES = [[4, 5], [7], [5, 6, 7], [9, 8, 4, 4, 5], [6], [4, 9], [5, 5], [8, 7, 
 
 
 def alone(sample, row):
-    """One sentence of a batch, without padding."""
     net_input = sample["net_input"]
     length = int(net_input["src_lengths"][row])
     return {
@@ -95,8 +94,6 @@ def test_limits_are_counted_and_logged(caplog):
 
 
 class NeverInserts(SlotTable):
-    """Leaves all slots as they are."""
-
     def decode(self, memory, partial_tree):
         output = super().decode(memory, partial_tree)
         output["logits"][:, DICTIONARY.keep] = 100.0

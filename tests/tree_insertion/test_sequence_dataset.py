@@ -12,22 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tree_insertion.test_dataset import TREES, data_of, dictionary, stored  # noqa: F401  (fixtures)
-from tree_fairseq.tree_insertion.dataset import (
-    BracketedTargetDataset,
-    PartialSequence,
-    PartialSequenceSampler,
-    SequenceInsertionDataset,
-    TargetDistribution,
-    collate_slots,
-)
+from tree_fairseq.tree_insertion import dataset
 from tree_fairseq.tree_insertion.dictionary import SequenceDictionary
 from tree_fairseq.tree_insertion.sequences import sequence_slots
 
 PAD, KEEP = 1, 2
 
 
-def shares_of_gap(missing: list[int], distribution: TargetDistribution) -> dict[int, float]:
-    """The target distribution of a slot in which these tokens are missing."""
+def shares_of_gap(missing: list[int], distribution: dataset.TargetDistribution) -> dict[int, float]:
     if not missing:
         return {KEEP: 1.0}
     centre = (len(missing) - 1) / 2
@@ -40,12 +32,14 @@ def shares_of_gap(missing: list[int], distribution: TargetDistribution) -> dict[
     return {token: score / sum(scores.values()) for token, score in scores.items()}
 
 
-def slot_targets(partial: list[PartialSequence], lengths: list[int], distribution: TargetDistribution) -> dict:
+def slot_targets(
+    partial: list[dataset.PartialSequence], lengths: list[int], distribution: dataset.TargetDistribution
+) -> dict:
     """The target distributions of sequences of these lengths, BOS and EOS included."""
     tokens = torch.full((len(lengths), max(lengths)), PAD)
     for row, length in enumerate(lengths):
         tokens[row, :length] = KEEP
-    return collate_slots(partial, sequence_slots(tokens, PAD), max(lengths), distribution, KEEP)
+    return dataset.collate_slots(partial, sequence_slots(tokens, PAD), max(lengths), distribution, KEEP)
 
 
 EXAMPLES = st.lists(st.lists(st.tuples(st.integers(4, 7), st.booleans()), max_size=9), min_size=1, max_size=4)
@@ -53,12 +47,12 @@ EXAMPLES = st.lists(st.lists(st.tuples(st.integers(4, 7), st.booleans()), max_si
 
 @given(EXAMPLES, st.sampled_from(["rank", "uniform"]), st.sampled_from([0.3, 1.0, 10.0]))
 def test_shares_are_those_of_the_definition(examples, kind, temperature):
-    distribution = TargetDistribution(kind, temperature, np.maximum)
+    distribution = dataset.TargetDistribution(kind, temperature, np.maximum)
     gaps, lengths, expected = [], [], {}
     width = max(sum(keeps for _, keeps in example) for example in examples) + 2
     for row, example in enumerate(examples):
         target = np.array([token for token, _ in example], np.int64)
-        gaps.append(PartialSequence.of(target, np.flatnonzero([keeps for _, keeps in example])))
+        gaps.append(dataset.PartialSequence.of(target, np.flatnonzero([keeps for _, keeps in example])))
         missing: list[list[int]] = [[]]
         for token, keeps in example:
             if keeps:
@@ -78,13 +72,13 @@ def test_shares_are_those_of_the_definition(examples, kind, temperature):
 
 
 def test_a_cold_softmax_still_has_a_sum():
-    gap = PartialSequence.of(np.arange(4, 44), np.array([], np.int64))
-    found = slot_targets([gap], [2], TargetDistribution("rank", 1e-3, np.maximum))
+    gap = dataset.PartialSequence.of(np.arange(4, 44), np.array([], np.int64))
+    found = slot_targets([gap], [2], dataset.TargetDistribution("rank", 1e-3, np.maximum))
     assert found["label"].tolist() == [4 + 19, 4 + 20] and found["probability"].tolist() == [0.5, 0.5]
 
 
 def test_lengths_are_drawn_uniformly_and_then_which_tokens():
-    sampler = PartialSequenceSampler(TargetDistribution(), seed=3)
+    sampler = dataset.PartialSequenceSampler(dataset.TargetDistribution(), seed=3)
     drawn = [sampler.sample(np.arange(3), (1, index))[0].tokens.tolist() for index in range(2000)]
     lengths = Counter(map(len, drawn))
     assert all(abs(lengths[count] / 2000 - 0.25) < 0.04 for count in range(4))
@@ -99,10 +93,10 @@ def datasets_of(stored, dictionary):
     sequences = SequenceDictionary(dictionary, 3)
     common = {"sequences": sequences, "every_epoch": True}
     return (
-        SequenceInsertionDataset(
-            pairs, stored, dictionary, sampler=PartialSequenceSampler(TargetDistribution()), **common
+        dataset.SequenceInsertionDataset(
+            pairs, stored, dictionary, sampler=dataset.PartialSequenceSampler(dataset.TargetDistribution()), **common
         ),
-        BracketedTargetDataset(pairs, stored, dictionary, **common),
+        dataset.BracketedTargetDataset(pairs, stored, dictionary, **common),
     )
 
 

@@ -21,19 +21,10 @@ from tests.tree_insertion.partial_trees import (
     slot_mask,
 )
 from tree_fairseq.support.python_versions import zip_equal
+from tree_fairseq.tree_insertion import tree_shapes
 from tree_fairseq.tree_insertion.decoder import TreeRelationAttention
 from tree_fairseq.tree_insertion.slots import SlotTokens, SlotVectors
 from tree_fairseq.tree_insertion.target import ANCESTOR, DESCENDANT, FIRST_CHILD, KINDS, NEXT_SIBLING
-from tree_fairseq.tree_insertion.tree_shapes import (
-    AS_ANCESTOR,
-    AS_DESCENDANT,
-    AS_LEFT,
-    AS_PARENT,
-    AS_RIGHT,
-    CLOSING,
-    OPENING,
-    bracket_sequences,
-)
 
 
 def draw_answers(batch, seed: int, share: float) -> tuple[torch.Tensor, torch.Tensor]:
@@ -84,15 +75,15 @@ WIDTH = 5
 def neighbours_of(parents: list[int], node: int, kind: int) -> list[tuple[int, int]]:
     """The nodes beside a slot and how it sees them."""
     if kind == DESCENDANT:
-        return [(node, AS_ANCESTOR)]
+        return [(node, tree_shapes.AS_ANCESTOR)]
     if kind == ANCESTOR:
-        return [(node, AS_DESCENDANT)]
+        return [(node, tree_shapes.AS_DESCENDANT)]
     if kind == FIRST_CHILD:
-        return [(node, AS_PARENT), (parents.index(node), AS_RIGHT)]
+        return [(node, tree_shapes.AS_PARENT), (parents.index(node), tree_shapes.AS_RIGHT)]
     assert kind == NEXT_SIBLING
-    seen = [(parents[node], AS_PARENT), (node, AS_LEFT)]
+    seen = [(parents[node], tree_shapes.AS_PARENT), (node, tree_shapes.AS_LEFT)]
     later = [other for other in siblings(parents, node) if other > node]
-    return seen + [(other, AS_RIGHT) for other in later[:1]]
+    return seen + [(other, tree_shapes.AS_RIGHT) for other in later[:1]]
 
 
 def direct(module: SlotVectors, states: torch.Tensor, batch) -> tuple[list[int], torch.Tensor]:
@@ -181,10 +172,10 @@ def bracketed(parents: list[int], labels: list[int]) -> tuple[list[int], list[in
 @settings(max_examples=60, deadline=None)
 @given(batch=batches())
 def test_brackets_are_those_of_walking(batch):
-    brackets, places = bracket_sequences(shapes_of(batch))
+    brackets, places = tree_shapes.bracket_sequences(shapes_of(batch))
     labels, width = batch["labels"][batch["labels"] != PAD].tolist(), brackets.shape[1]
     tokens = np.full(brackets.shape, PAD)
-    tokens[brackets == OPENING], tokens[brackets == CLOSING] = OPEN, CLOSE
+    tokens[brackets == tree_shapes.OPENING], tokens[brackets == tree_shapes.CLOSING] = OPEN, CLOSE
     tokens.ravel()[places] = labels
     longest, columns = 0, iter((places % width).tolist())
     for row, parents in enumerate(rows(batch)):

@@ -16,13 +16,7 @@ from tests.end_to_end.commands import run
 from tests.end_to_end.tiny_programs import write_corpus
 from tests.nn.tiny import arguments, stock_flags
 from tests.tree_insertion.test_preprocessing import preprocess
-from tree_fairseq.errors import (
-    CorruptFileError,
-    DataFolderError,
-    DictionaryMismatchError,
-    InputError,
-    MissingTreesError,
-)
+from tree_fairseq import errors
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.tree_insertion import sequences, tree_gru  # noqa: F401  (register)
 from tree_fairseq.tree_insertion.target import ROOT_LABEL
@@ -134,8 +128,8 @@ def test_new_text_without_trees(folder):
 @pytest.mark.parametrize(
     "options, error, message",
     [
-        ({"trajectories": 6}, InputError, "--trajectories is 6, and .* has 5 of each tree"),
-        ({"source_lang": "lf", "target_lang": "nl"}, DataFolderError, "has trees for lf, not for nl"),
+        ({"trajectories": 6}, errors.InputError, "--trajectories is 6, and .* has 5 of each tree"),
+        ({"source_lang": "lf", "target_lang": "nl"}, errors.DataFolderError, "has trees for lf, not for nl"),
     ],
 )
 def test_options_that_do_not_fit(folder, options, error, message):
@@ -145,7 +139,7 @@ def test_options_that_do_not_fit(folder, options, error, message):
 
 def test_trajectories_that_are_not_stored(corpus, tmp_path):
     data = preprocess(corpus, tmp_path / "bin", "--insertion-oracle", "program", "--trajectories", 2)
-    with pytest.raises(MissingTreesError, match="it has those of program: preprocess again with .* centrality"):
+    with pytest.raises(errors.MissingTreesError, match="it has those of program: preprocess again with .* centrality"):
         task_of(data)
     sampler = task_of(data, insertion_oracle="program", trajectories=1).sampler
     assert (sampler.count, sampler.distribution.kind) == (1, "rank")
@@ -156,9 +150,9 @@ def test_a_checkpoint_with_other_labels_is_refused(folder):
     task = task_of(folder)
     state = task.state_dict()
     task.load_state_dict(state)
-    with pytest.raises(DictionaryMismatchError, match="other labels of the targets"):
+    with pytest.raises(errors.DictionaryMismatchError, match="other labels of the targets"):
         task.load_state_dict({**state, "insertion_labels": [*state["insertion_labels"][:-1], "other::1"]})
-    with pytest.raises(MissingTreesError, match="trained on trees of the source"):
+    with pytest.raises(errors.MissingTreesError, match="trained on trees of the source"):
         task.load_state_dict({**state, "labels": ["NP"], "unary_chains": "lowest"})
 
 
@@ -169,12 +163,12 @@ def copy_of(folder: Path, destination: Path) -> Path:
 
 def test_folders_after_each_other_have_the_same_labels(corpus, folder, tmp_path):
     other = preprocess(write_corpus(tmp_path / "text", (9, 4, 4)), tmp_path / "other")
-    with pytest.raises(DictionaryMismatchError, match="differs from .* in dict.lf.txt, dict.nl.txt"):
+    with pytest.raises(errors.DictionaryMismatchError, match="differs from .* in dict.lf.txt, dict.nl.txt"):
         task_of(f"{folder}:{other}")
     same = copy_of(folder, tmp_path / "same")
     task_of(f"{folder}:{same}").load_dataset("train", epoch=2)
     fewer = preprocess(corpus, tmp_path / "fewer", "--trajectories", 2)
-    with pytest.raises(DictionaryMismatchError, match="trajectories: 5 and 2"):
+    with pytest.raises(errors.DictionaryMismatchError, match="trajectories: 5 and 2"):
         task_of(f"{folder}:{fewer}")
 
 
@@ -200,7 +194,7 @@ def test_trajectories_of_other_lines_are_refused(folder, tmp_path):
         ours = data / f"valid.nl-lf.lf.insertion.{suffix}"
         ours.unlink()
         shutil.copy(folder / f"test.nl-lf.lf.insertion.{suffix}", ours)
-    with pytest.raises(CorruptFileError, match="valid.nl-lf.lf.insertion"):
+    with pytest.raises(errors.CorruptFileError, match="valid.nl-lf.lf.insertion"):
         task_of(data).load_dataset("valid")
 
 
@@ -227,7 +221,7 @@ def test_models_are_given_sequences(folder, arch, names):
 
 
 def test_models_that_do_not_fit_are_refused(folder):
-    with pytest.raises(InputError, match="--arch transformer does not generate trees"):
+    with pytest.raises(errors.InputError, match="--arch transformer does not generate trees"):
         task_of(folder).build_model(arguments("transformer", *stock_flags()))
 
 
@@ -249,6 +243,6 @@ def test_a_criterion_that_does_not_fit_the_model_is_refused(folder, arch, criter
         args = options.parse_args_and_arch(options.get_training_parser(), [*command, name])
         return task.build_criterion(convert_namespace_to_omegaconf(args).criterion)
 
-    with pytest.raises(InputError, match=f"--criterion {criterion} does not work with the model; use {fitting}"):
+    with pytest.raises(errors.InputError, match=f"--criterion {criterion} does not work with the model; use {fitting}"):
         criterion_of(criterion)
     assert criterion_of(fitting) is not None

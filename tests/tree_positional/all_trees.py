@@ -13,15 +13,10 @@ from tree_fairseq.trees.symbols import NULL, SymbolEncoding, unknown_symbol
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """A dictionary of symbols, and how they make trees.
+    """A dictionary of symbols, and how they make trees."""
 
-    Attributes:
-        dictionary: with fairseq's special symbols
-        encoding: traversal and binarisation
-    """
-
-    dictionary: Dictionary
-    encoding: SymbolEncoding
+    dictionary: Dictionary  # with fairseq's special symbols
+    encoding: SymbolEncoding  # traversal and binarisation
 
     @classmethod
     def of(cls, arities: list[int], traversal: str, binarization: str, unknown: bool = False) -> Vocabulary:
@@ -37,7 +32,6 @@ class Vocabulary:
 
     @property
     def table(self) -> SymbolTable:
-        """Arities by id."""
         return SymbolTable.from_symbols(self.dictionary.symbols, self.encoding)
 
     def is_tree(self, tokens) -> bool:
@@ -67,7 +61,6 @@ class Vocabulary:
 
 
 def rules_of(vocabulary: Vocabulary, trees) -> set:
-    """The rules of some trees."""
     return collect_grammar([[vocabulary.dictionary[token] for token in tree] for tree in trees], vocabulary.encoding)
 
 
@@ -79,7 +72,6 @@ def by_id(vocabulary: Vocabulary, rules: set) -> FieldTable:
 
 
 def continuations(trees: list[tuple[int, ...]]) -> dict[tuple[int, ...], set[int]]:
-    """The symbols that some tree has after each prefix."""
     following: dict[tuple[int, ...], set[int]] = {}
     for tree in trees:
         for length, token in enumerate(tree):
@@ -91,13 +83,7 @@ def continuations(trees: list[tuple[int, ...]]) -> dict[tuple[int, ...], set[int
 def ranked(
     trees: list[tuple[int, ...]], step_scores, length_penalty: float = 1.0
 ) -> list[tuple[tuple[int, ...], float]]:
-    """All trees with their scores, the best first.
-
-    Args:
-        trees: symbols of each
-        step_scores: from a prefix to the log-probabilities of what follows
-        length_penalty: the power of the length that divides a score
-    """
+    """All trees with their scores, the best first."""
     scored = []
     for tree in trees:
         total = sum(float(step_scores(list(tree[:place]))[token]) for place, token in enumerate(tree))

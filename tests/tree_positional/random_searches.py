@@ -25,10 +25,8 @@ from tree_fairseq.trees.symbols import NULL
 
 LIMITS = (1, 2, 3, 5, 8, 12)
 BEAMS = (1, 2, 3, 5, 64)
-MANY = 64
-"""Leaves that are added to some dictionaries: fairseq has fewer beams than symbols."""
-ODD_SCORES = (0.0, 0.0, 0.0, 0.0, -1e4, 1e4, math.nan, -math.inf, math.inf)
-"""Added to the logits of some symbols."""
+MANY = 64  # Leaves that are added to some dictionaries: fairseq has fewer beams than symbols
+ODD_SCORES = (0.0, 0.0, 0.0, 0.0, -1e4, 1e4, math.nan, -math.inf, math.inf)  # Added to the logits of some symbols
 _MULTIPLIER, _BITS = 6364136223846793005, (1 << 24) - 1
 
 
@@ -71,7 +69,6 @@ class HashDecoder(FairseqIncrementalDecoder):
         self.set_incremental_state(incremental_state, "hash", {"hash": state["hash"].index_select(0, new_order)})
 
     def max_positions(self):
-        """The longest prefix."""
         return self.positions
 
 
@@ -102,7 +99,6 @@ def _grammar(vocabulary: Vocabulary, choices: Choices) -> set[Rule] | None:
 
 
 def _strategy(vocabulary: Vocabulary, choices: Choices, beam: int) -> tuple[search.Search, int]:
-    """A search of fairseq's and a number of beams that it takes."""
     dictionary, kind = vocabulary.dictionary, choices.number(8)
     if kind < 3:
         return search.BeamSearch(dictionary), beam
@@ -117,8 +113,6 @@ def _strategy(vocabulary: Vocabulary, choices: Choices, beam: int) -> tuple[sear
 
 @dataclass
 class RandomSearch:
-    """A search over some sources."""
-
     vocabulary: Vocabulary
     rules: set[Rule] | None
     models: list[FairseqEncoderDecoderModel]
@@ -129,7 +123,6 @@ class RandomSearch:
 
     @classmethod
     def draw(cls, choices: Choices, most_sources: int) -> RandomSearch:
-        """Decides everything."""
         traversal, binarization = choices.of(("dfs", "bfs")), choices.of(("none", "lcrs"))
         most = 3 if binarization == "lcrs" else 4
         arities = [0, *(choices.number(most) for _ in range(1 + choices.number(3)))]
@@ -169,7 +162,6 @@ class RandomSearch:
         return int(self.options["max_len_a"] * len(source) + self.options["max_len_b"])
 
     def generator(self) -> StructuralGenerator | None:
-        """The generator; None if there are no trees."""
         grammar = None if self.rules is None else by_id(self.vocabulary, self.rules)
         vocabulary = self.vocabulary
         try:

@@ -30,13 +30,7 @@ def columns_of(
 ) -> tuple[dict, torch.Tensor]:
     """The batch of trees whose nodes stand in any columns.
 
-    Args:
-        trees: of :func:`places`
-        orders: for each tree the columns of its nodes
-        width: number of columns; those left over are padding
-
-    Returns:
-        ``parents`` and ``branches``, and which columns hold nodes
+    Trees are those of :func:`places`; ``orders`` has the columns of their nodes, and others are padding.
     """
     parents, branches = (torch.full((len(trees), width), -1) for _ in range(2))
     is_node = torch.zeros(len(trees), width, dtype=torch.bool)
@@ -50,21 +44,12 @@ def columns_of(
 
 @dataclass(frozen=True)
 class SymbolBatch:
-    """Trees as sequences of ids.
-
-    Attributes:
-        dictionary: of their symbols
-        table: what the ids mean
-        sequences: the ids of each tree
-    """
-
-    dictionary: Dictionary
-    table: SymbolTable
-    sequences: list[list[int]]
+    dictionary: Dictionary  # of their symbols
+    table: SymbolTable  # what the ids mean
+    sequences: list[list[int]]  # the ids of each tree
 
     @classmethod
     def of(cls, trees: list[Tree], encoding: SymbolEncoding) -> SymbolBatch:
-        """The batch of these trees, with a dictionary of its own."""
         symbols = [encoding.encode(tree) for tree in trees]
         dictionary = Dictionary()
         for symbol in sorted({symbol for sequence in symbols for symbol in sequence}):

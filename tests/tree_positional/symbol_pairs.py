@@ -56,20 +56,13 @@ def random_tree(chance: random.Random, size: int) -> Tree:
 
 
 class Side:
-    """Sources or targets.
-
-    Attributes:
-        dictionary: of the side
-        symbols: what its ids mean; None for a sequence
-        sequences: ids, without EOS
-    """
+    """Sources or targets."""
 
     def __init__(self, dictionary: Dictionary, symbols, sequences: list[list[int]]):
         self.dictionary, self.symbols, self.sequences = dictionary, symbols, sequences
 
     @classmethod
     def of_trees(cls, chance: random.Random, encoding: SymbolEncoding, sizes) -> Side:
-        """Random trees of these sizes; the vocabulary does not depend on them."""
         largest = [random_tree(random.Random(seed), 12) for seed in range(8)]
         batch = SymbolBatch.of([random_tree(chance, size) for size in sizes] + largest, encoding)
         return cls(batch.dictionary, batch.table, batch.sequences[: len(sizes)])
@@ -91,11 +84,7 @@ class Side:
 class Pairs:
     """Pairs of one kind, and a task that knows the dictionaries.
 
-    Args:
-        source_is_tree, target_is_tree: modalities
-        encoding: of trees
-        sizes: nodes or words of the sources; targets have them in reverse order
-        seed: of chance
+    Targets have the sizes of the sources in reverse order.
     """
 
     def __init__(self, source_is_tree: bool, target_is_tree: bool, encoding=ENCODINGS[0], sizes=(7, 1, 12, 4), seed=0):
@@ -112,11 +101,9 @@ class Pairs:
         )
 
     def model(self, *flags: str, arch: str = ARCH, seed: int = 0):
-        """A model for these pairs."""
         return build(self.task, *flags, arch=arch, seed=seed)
 
     def net_input(self, rows=None, left_pad: bool = True, spare: int = 0) -> dict:
-        """The arguments of a model, of some pairs or all."""
         source, target = (
             Side(
                 side.dictionary, side.symbols, side.sequences if rows is None else [side.sequences[row] for row in rows]

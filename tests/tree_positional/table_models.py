@@ -24,7 +24,6 @@ class TableLookup:
     """Logits by source and prefix."""
 
     def scores(self, source: list[int], prefix: list[int]) -> np.ndarray:
-        """The logits after a prefix, ``[V]``."""
         known = [token for token in source if token != PAD]
         random = np.random.default_rng([self.seed, len(known), *known, *prefix])
         return random.normal(size=len(self.dictionary)) * self.sharpness + self.bias
@@ -35,7 +34,6 @@ class TableLookup:
         return torch.from_numpy(found)[:, None].to(self.dtype), None
 
     def max_positions(self):
-        """The longest prefix."""
         return self.positions
 
 
@@ -65,14 +63,7 @@ class IncrementalTableDecoder(TableLookup, FairseqIncrementalDecoder):
 class TableModel(FairseqEncoderDecoderModel):
     """An encoder and a decoder without parameters.
 
-    Args:
-        dictionary: of the target
-        seed: chooses the table
-        sharpness: standard deviation of the logits
-        bias: ``[V]`` or a number, added to the logits
-        is_incremental: whether the decoder keeps a state
-        positions: the longest prefix that it takes
-        dtype: of the logits
+    ``sharpness`` is the standard deviation of the logits, to which ``bias`` is added.
     """
 
     def __init__(
@@ -96,7 +87,6 @@ class TableModel(FairseqEncoderDecoderModel):
 
 
 def batch(sources: list[list[int]]) -> dict:
-    """Sources on the right of a common batch."""
     width = max(map(len, sources))
     rows = [[PAD] * (width - len(source)) + source for source in sources]
     lengths = torch.tensor([len(source) for source in sources])

@@ -27,7 +27,6 @@ def padding_of(spans, columns: int) -> torch.Tensor:
 
 @st.composite
 def batches(draw):
-    """Where the sentences of a batch are, and how many columns it has."""
     columns = draw(st.integers(1, 9))
     starts = draw(st.lists(st.integers(0, columns - 1), min_size=1, max_size=3))
     return [(start, draw(st.integers(start + 1, columns))) for start in starts], columns

@@ -25,7 +25,6 @@ def model():
 
 
 def inputs_of(*batch, **options) -> dict:
-    """The arguments of a model, which needs no trees."""
     inputs = net_input(list(batch), **options)
     del inputs["source_spans"]
     return inputs

@@ -15,8 +15,7 @@ from tree_fairseq.trees.symbols import BINARIZATIONS, TRAVERSALS, SymbolEncoding
 from tree_fairseq.trees.text import read_lines
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
-MOST = 150
-"""The number of trees of a corpus to test, taken at regular distances."""
+MOST = 150  # the number of trees of a corpus to test, taken at regular distances
 
 ENCODINGS = [SymbolEncoding(traversal, form) for traversal in TRAVERSALS for form in BINARIZATIONS]
 

@@ -27,7 +27,6 @@ def lines_of(name):
 
 
 def sampled(lines):
-    """Some two thousand lines, with their numbers."""
     return list(enumerate(lines, start=1))[:: max(1, len(lines) // 2000)]
 
 

@@ -15,7 +15,6 @@ from tree_fairseq.trees.spans import SpanBlock, encode, read_span_block
 
 
 def check(lines: list[str]) -> SpanBlock:
-    """Compares the plain lines with what the reader of one line makes of them."""
     block = read_span_block("".join(f"{line}\n" for line in lines).encode("utf-8"))
     assert len(block.is_plain) == len(lines)
     plain = [encode(read_forest(line)) for line, is_plain in zip(lines, block.is_plain) if is_plain]

@@ -8,17 +8,8 @@ from hypothesis import strategies as st
 
 from tests.strategies import forests, plain_trees, trees
 from tree_fairseq.errors import MixedChildrenError, OutsideTreeError, PieceAlignmentError
+from tree_fairseq.trees import subwords
 from tree_fairseq.trees.bracket import read_forest, write_forest
-from tree_fairseq.trees.subwords import (
-    SUBWORD_SUFFIX,
-    align_pieces,
-    bpe_word,
-    join_bpe,
-    join_sentencepiece,
-    join_words,
-    sentencepiece_word,
-    split_words,
-)
 from tree_fairseq.trees.tree import Tree, forest_leaves
 
 SENTENCE = read_forest("(S (NP (DT the) (NN man)) (VP (VBZ sleeps)))")
@@ -26,14 +17,12 @@ OFFSETS = [(0, 3), (4, 7), (8, 14)]
 
 
 def cut(word, places):
-    """The pieces of a word that is cut before the characters at these places."""
     borders = [0, *sorted({place % len(word) for place in places} - {0}), len(word)]
     return [word[start:end] for start, end in zip(borders, borders[1:])]
 
 
 @st.composite
 def split_forests(draw):
-    """A forest with pieces for each of its words."""
     forest = draw(forests(plain_trees()))
     return forest, [cut(word, draw(st.lists(st.integers(0, 5), max_size=3))) for word in forest_leaves(forest)]
 
@@ -42,44 +31,44 @@ def split_forests(draw):
 @settings(deadline=None)
 def test_split_words_is_undone_by_join_words(case):
     forest, pieces = case
-    split = split_words(forest, pieces)
+    split = subwords.split_words(forest, pieces)
     assert forest_leaves(split) == [piece for word in pieces for piece in word]
-    assert join_words(split) == forest
+    assert subwords.join_words(split) == forest
 
 
 def test_split_by_example():
-    split = split_words(SENTENCE, [["the"], ["m@@", "an"], ["sleeps"]])
+    split = subwords.split_words(SENTENCE, [["the"], ["m@@", "an"], ["sleeps"]])
     assert write_forest(split) == "(S (NP (DT the) (NN (NN_sub m@@) (NN_sub an))) (VP (VBZ sleeps)))"
-    assert join_words(split, bpe_word) == SENTENCE
+    assert subwords.join_words(split, subwords.bpe_word) == SENTENCE
 
 
 def test_join_makes_a_word_of_all_its_pieces():
-    split = split_words(SENTENCE, [["▁the"], ["▁m", "an"], ["▁sleeps"]])
-    assert join_words(split, sentencepiece_word) == SENTENCE
-    (joined,) = join_words(split, "+".join)
+    split = subwords.split_words(SENTENCE, [["▁the"], ["▁m", "an"], ["▁sleeps"]])
+    assert subwords.join_words(split, subwords.sentencepiece_word) == SENTENCE
+    (joined,) = subwords.join_words(split, "+".join)
     assert joined.leaves() == ["▁the", "▁m+an", "▁sleeps"]
 
 
 @pytest.mark.parametrize("pieces", [[], [["the"], ["man"]], [["the"], [], ["sleeps"]], [["a"]] * 4])
 def test_pieces_that_do_not_fit_are_refused(pieces):
     with pytest.raises(PieceAlignmentError):
-        split_words(SENTENCE, pieces)
+        subwords.split_words(SENTENCE, pieces)
 
 
 def test_misplaced_words_are_refused():
     for forest, error in (((Tree("a"),), OutsideTreeError), ((Tree("X", [Tree("a"), Tree("b")]),), MixedChildrenError)):
         with pytest.raises(error):
-            split_words(forest, [["a"]])
+            subwords.split_words(forest, [["a"]])
         with pytest.raises(error):
-            join_words(forest)
+            subwords.join_words(forest)
         with pytest.raises(error):
-            align_pieces(forest, [], [], [])
+            subwords.align_pieces(forest, [], [], [])
 
 
 @given(st.lists(st.sampled_from(["a", "b@@", "@@", "c", "@@d", "日@@"])))
 @settings(deadline=None)
 def test_bpe_words_are_fairseqs(tokens):
-    words, pieces = join_bpe(tokens)
+    words, pieces = subwords.join_bpe(tokens)
     assert [piece for word in pieces for piece in word] == tokens
     assert len(words) == len(pieces) and all(words)
     if tokens and not tokens[-1].endswith("@@"):
@@ -88,17 +77,17 @@ def test_bpe_words_are_fairseqs(tokens):
 
 
 def test_bpe_by_example():
-    assert join_bpe(["the", "m@@", "a@@", "n"]) == (["the", "man"], [["the"], ["m@@", "a@@", "n"]])
-    assert join_bpe(["m@@", "a@@"]) == (["ma"], [["m@@", "a@@"]])
-    assert join_bpe(["@@"]) == (["@@"], [["@@"]])
-    assert join_bpe(["m￭", "an"], joiner="￭") == (["man"], [["m￭", "an"]])
-    assert join_bpe([]) == ([], [])
+    assert subwords.join_bpe(["the", "m@@", "a@@", "n"]) == (["the", "man"], [["the"], ["m@@", "a@@", "n"]])
+    assert subwords.join_bpe(["m@@", "a@@"]) == (["ma"], [["m@@", "a@@"]])
+    assert subwords.join_bpe(["@@"]) == (["@@"], [["@@"]])
+    assert subwords.join_bpe(["m￭", "an"], joiner="￭") == (["man"], [["m￭", "an"]])
+    assert subwords.join_bpe([]) == ([], [])
 
 
 @given(st.lists(st.sampled_from(["▁the", "▁", "man", "▁m", "日", "<0xE2>", "<0x82>", "<0xAC>", "▁▁x"])))
 @settings(deadline=None)
 def test_sentencepiece_words_cover_all_pieces(tokens):
-    words, pieces = join_sentencepiece(tokens)
+    words, pieces = subwords.join_sentencepiece(tokens)
     assert [piece for word in pieces for piece in word] == tokens
     assert len(words) == len(pieces) and all(words)
     assert all(len(word.split()) == 1 for word in words)
@@ -120,29 +109,31 @@ def test_sentencepiece_words_cover_all_pieces(tokens):
     ],
 )
 def test_sentencepiece_by_example(tokens, words):
-    assert join_sentencepiece(tokens)[0] == words
+    assert subwords.join_sentencepiece(tokens)[0] == words
 
 
 def test_a_piece_over_two_tokens_joins_their_lowest_common_ancestor():
-    aligned = align_pieces(SENTENCE, OFFSETS, [(0, 2), (2, 5), (5, 7), (7, 14)], ["th", "e▁m", "an", "▁sleeps"])
+    aligned = subwords.align_pieces(
+        SENTENCE, OFFSETS, [(0, 2), (2, 5), (5, 7), (7, 14)], ["th", "e▁m", "an", "▁sleeps"]
+    )
     assert write_forest(aligned) == "(S (NP (DT th) (NP_sub e▁m) (NN an)) (VP (VBZ ▁sleeps)))"
-    aligned = align_pieces(SENTENCE, OFFSETS, [(0, 5), (5, 9), (9, 14)], ["the▁m", "an▁s", "leeps"])
+    aligned = subwords.align_pieces(SENTENCE, OFFSETS, [(0, 5), (5, 9), (9, 14)], ["the▁m", "an▁s", "leeps"])
     assert write_forest(aligned) == "(S (NP the▁m) (S_sub an▁s) (VP (VBZ leeps)))"
 
 
 def test_a_piece_over_two_trees_goes_to_the_first():
     forest = read_forest("(S (UH Hi) (. !)) (S (NN you) (. .))")
     offsets = [(0, 2), (2, 3), (3, 6), (6, 7)]
-    aligned = align_pieces(forest, offsets, [(0, 2), (2, 5), (5, 7)], ["▁Hi", "!yo", "u."])
+    aligned = subwords.align_pieces(forest, offsets, [(0, 2), (2, 5), (5, 7)], ["▁Hi", "!yo", "u."])
     assert write_forest(aligned) == "(S (UH ▁Hi) (. !yo)) (S u.)"
-    assert write_forest(align_pieces(forest, offsets, [(0, 7)], ["▁Hi!you."])) == "(S ▁Hi!you.)"
+    assert write_forest(subwords.align_pieces(forest, offsets, [(0, 7)], ["▁Hi!you."])) == "(S ▁Hi!you.)"
 
 
 def test_alignment_of_nothing():
-    assert align_pieces((), [], [], []) == ()
-    assert align_pieces(SENTENCE, OFFSETS, [], []) == ()
+    assert subwords.align_pieces((), [], [], []) == ()
+    assert subwords.align_pieces(SENTENCE, OFFSETS, [], []) == ()
     with pytest.raises(PieceAlignmentError, match="without words"):
-        align_pieces((), [], [(0, 1)], ["a"])
+        subwords.align_pieces((), [], [(0, 1)], ["a"])
 
 
 @st.composite
@@ -202,7 +193,7 @@ def slow_alignment(forest, token_offsets, piece_offsets, pieces):
         return Tree(node.label, [subtree for subtree, _ in items]), numbers
 
     def piece_tree(node, number):
-        return Tree(node.label + SUBWORD_SUFFIX, [Tree(pieces[number])])
+        return Tree(node.label + subwords.SUBWORD_SUFFIX, [Tree(pieces[number])])
 
     built = [build(tree, (number,)) for number, tree in enumerate(forest)]
     return tuple(tree for tree, numbers in built if numbers)
@@ -211,7 +202,7 @@ def slow_alignment(forest, token_offsets, piece_offsets, pieces):
 @given(aligned_cases())
 @settings(deadline=None, max_examples=150)
 def test_alignment_agrees_with_the_slow_search(case):
-    aligned = align_pieces(*case)
+    aligned = subwords.align_pieces(*case)
     assert forest_leaves(aligned) == case[3]
     assert aligned == slow_alignment(*case)
 
@@ -222,7 +213,7 @@ def test_every_piece_is_covered_whatever_the_offsets(case, data):
     forest, token_offsets, _, pieces = case
     anywhere = st.tuples(st.integers(0, 20), st.integers(0, 20))
     piece_offsets = [data.draw(anywhere) for _ in pieces]
-    assert forest_leaves(align_pieces(forest, token_offsets, piece_offsets, pieces)) == pieces
+    assert forest_leaves(subwords.align_pieces(forest, token_offsets, piece_offsets, pieces)) == pieces
 
 
 @given(split_forests())
@@ -237,4 +228,4 @@ def test_alignment_of_cut_words_is_splitting_words(case):
             place += len(piece)
         place += 1
     flat = [piece for word in pieces for piece in word]
-    assert align_pieces(forest, token_offsets, piece_offsets, flat) == split_words(forest, pieces)
+    assert subwords.align_pieces(forest, token_offsets, piece_offsets, flat) == subwords.split_words(forest, pieces)

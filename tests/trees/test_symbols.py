@@ -112,7 +112,6 @@ def test_parents_and_branches_lead_to_every_node(encoding, tree):
 
 
 def all_trees(size: int) -> list[Tree]:
-    """Every tree with this many nodes, all of them labelled a."""
     return [Tree("a", children) for children in forests(size - 1)]
 
 

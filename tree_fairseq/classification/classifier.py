@@ -27,12 +27,9 @@ from tree_fairseq.support.options import option
 class ClassTask:
     """A task whose models classify; comes before fairseq's own task among the bases of a class."""
 
-    num_classes: int
-    """C; 1 for numbers."""
-    regression = False
-    """Whether numbers are predicted."""
-    labels_all_nodes = False
-    """Whether the classes of nodes are trained on, too."""
+    num_classes: int  # C; 1 for numbers
+    regression = False  # whether numbers are predicted
+    labels_all_nodes = False  # whether the classes of nodes are trained on, too
 
 
 class ClassReadout(nn.Module):
@@ -94,7 +91,6 @@ def add_encoder_args(parser: ArgumentParser) -> None:
 
 
 def _add_fields(parser: ArgumentParser, config: type, names: Sequence[str], prefix: str = "") -> None:
-    """Adds the flags of some fields of a dataclass."""
     kept = [(own.name, own.type, copy.copy(own)) for own in fields(config) if own.name in names]
     flags = make_dataclass(config.__name__, kept, bases=(FairseqDataclass,))
     gen_parser_from_dataclass(parser, flags(), delete_default=True, with_prefix=prefix)
@@ -113,8 +109,7 @@ class Classifier(FairseqEncoderModel):
 
     flags: Optional[type[ClassifierConfig]] = None
     """The flags beside fairseq's of a transformer's encoder, for models that have those; None for others."""
-    config: type[FairseqDataclass]
-    """All options of models without ``flags``."""
+    config: type[FairseqDataclass]  # all options of models without ``flags``
 
     def __init__(self, encoder: FairseqEncoder, readout: ClassReadout):
         super().__init__(encoder)

@@ -102,8 +102,7 @@ def _logged_figure(name: str, meters: dict) -> float:
     return round(float(class_figures(meters["_confusion"].sum)[name]), 2)
 
 
-_NO_VARIANCE = 1e-12
-"""A variance below this share of the squares is that of equal numbers, and comes from rounding."""
+_NO_VARIANCE = 1e-12  # a variance below this share of the squares is that of equal numbers, and comes from rounding
 
 
 @register_criterion("tree_regression", dataclass=FairseqDataclass)

@@ -29,17 +29,13 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class SentenceTree:
-    """A sentence of a document, without its words.
-
-    Its targets are the classes of nodes ``[M]`` and leaves ``[N]``, int64, `IGNORE` where there is none; None if only
-    examples have classes.
-    """
+    """A sentence of a document, without its words; its targets are None if only examples have classes."""
 
     position: int  # of its first leaf in the document
     length: int  # N
     nodes: NodeArrays  # with spans relative to the sentence
-    node_target: np.ndarray | None = None
-    leaf_target: np.ndarray | None = None
+    node_target: np.ndarray | None = None  # ``[M]`` int64, classes; `IGNORE` where there is none
+    leaf_target: np.ndarray | None = None  # ``[N]`` int64, likewise
 
     def joined(self, other: SentenceTree) -> SentenceTree:
         """The forest of this sentence and the one that follows it; targets are left out."""

@@ -17,17 +17,11 @@ from tree_fairseq.tree_transformer.tree_structure import TreeStructure
 
 @dataclass(frozen=True)
 class Placement:
-    """The leaves of R rows, laid out one after another in B documents.
+    """The leaves of R rows, laid out one after another in B documents."""
 
-    Attributes:
-        source: ``[B, X]`` int64, the leaf of rows, in flattened ``[N, R]``, that each place holds; 0 at padding
-        target: ``[N, R]`` int64, the place, in flattened ``[B, X]``, of each leaf; 0 at padding
-        padding: ``[B, X]`` bool, true at padding
-    """
-
-    source: Tensor
-    target: Tensor
-    padding: Tensor
+    source: Tensor  # ``[B, X]`` int64, the leaf of rows, in flattened ``[N, R]``, that each place holds; 0 at padding
+    target: Tensor  # ``[N, R]`` int64, the place, in flattened ``[B, X]``, of each leaf; 0 at padding
+    padding: Tensor  # ``[B, X]`` bool, true at padding
 
     @classmethod
     def build(cls, real: Tensor, document: Tensor, num_documents: int, width: int) -> Placement:
@@ -61,15 +55,10 @@ class Placement:
 
 
 class DocumentStructure(NamedTuple):
-    """Documents whose leaves attend beyond their row.
+    """Documents whose leaves attend beyond their row."""
 
-    Attributes:
-        rows: the trees of the rows, with the attention masks within them
-        leaves: the leaves of each document
-    """
-
-    rows: TreeStructure
-    leaves: Placement
+    rows: TreeStructure  # the trees of the rows, with the attention masks within them
+    leaves: Placement  # the leaves of each document
 
     @property
     def padding(self) -> Tensor:

@@ -15,31 +15,22 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Callable, NamedTuple
 
+from tree_fairseq import errors
 from tree_fairseq.classification.folder import SEPARATOR, UNLABELLED, ClassificationRecord, check_class, is_number
-from tree_fairseq.errors import (
-    ClassError,
-    EmptyDocumentError,
-    InputError,
-    LabelColumnError,
-    OutsideTreeError,
-    ParserError,
-    UnlabelledExampleError,
-)
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.support.files import atomic_file
 from tree_fairseq.trees.bracket import ROOT, write_forest
 from tree_fairseq.trees.spans import TreeSpans, decode, encode, reduce_spans
 from tree_fairseq.trees.text import FaultyLines, check_line, read_lines, tokens
-from tree_fairseq.trees.tree import Forest, Tree, binarize, collapse_unary
+from tree_fairseq.trees.tree import Tree, binarize, collapse_unary
 from tree_fairseq.trees.treebanks import read_sentences
 
 _COLUMNS = "A line is a text, a tab and a class."
 _PAIR = "A line is a text, a tab, a text, a tab and a class."
 _NOTHING_TO_CLASSIFY = "Leave the line out: it has nothing to classify."
 
-NODE_SYMBOL = "X"
-"""The symbol of a node for which no parser gives a label."""
+NODE_SYMBOL = "X"  # the symbol of a node for which no parser gives a label
 
 
 class ClassTree(NamedTuple):
@@ -54,23 +45,21 @@ def read_class_tree(
 ) -> ClassTree:
     """Reads one bracketed tree such as ``(3 (2 It) (4 works))``; ``path`` and ``number`` are for messages.
 
-    Raises:
-        TreeFormatError: the line is not a tree, or has several.
-        EmptyDocumentError: it is blank.
-        UnlabelledExampleError: the root has no class but needs one.
+    Raises TreeFormatError if the line is not one tree, EmptyDocumentError if it is blank, and UnlabelledExampleError if
+    the root has no class but needs one.
     """
     forest = read_sentences(line, path, number)
     # Outer brackets without a label are no node.
     is_wrapped = len(forest) == 1 and forest[0].label == ROOT and len(forest[0].children) == 1
     read = encode(forest[0].children if is_wrapped and not forest[0].is_preterminal else forest)
     if not read.labels:
-        raise EmptyDocumentError("a blank line where a tree is expected", path, number, hint="Leave it out.")
+        raise errors.EmptyDocumentError("a blank line where a tree is expected", path, number, hint="Leave it out.")
     if (roots := int((read.spans[:, 2] == 0).sum())) > 1:
         hint = "Put each tree on its own line."
-        raise OutsideTreeError(f"{roots} trees where one is expected", path, number, hint=hint)
+        raise errors.OutsideTreeError(f"{roots} trees where one is expected", path, number, hint=hint)
     if needs_class and read.labels[0] == UNLABELLED:
         problem = f"the root is labelled {UNLABELLED}, so the example has no class"
-        raise UnlabelledExampleError(problem, path, number, hint="Label it, or leave the line out.")
+        raise errors.UnlabelledExampleError(problem, path, number, hint="Label it, or leave the line out.")
     return ClassTree(put_symbols(read), read.labels)
 
 
@@ -85,17 +74,11 @@ def binary_tree(tree: Tree) -> Tree:
 
 
 class Example(NamedTuple):
-    """A line of a file.
+    """A line of a file."""
 
-    Attributes:
-        classes: the class, the classes of all nodes of a tree in preorder, or the characters of a number
-        text: what a model reads: words, or a bracketed tree without classes
-        is_binary: whether no node of the tree has more than two children
-    """
-
-    classes: list[str]
-    text: str
-    is_binary: bool = True
+    classes: list[str]  # the class, the classes of all nodes of a tree in preorder, or the characters of a number
+    text: str  # what a model reads: words, or a bracketed tree without classes
+    is_binary: bool = True  # whether no node of the tree has more than two children
 
 
 class Examples(NamedTuple):
@@ -115,15 +98,10 @@ class Examples(NamedTuple):
 
 
 def read_examples(path: Path, input_format: str, known: Collection[str] | None, is_number: bool = False) -> Examples:
-    """Reads the examples of a file.
+    """Reads the examples of a file in the format ``tsv``, ``trees``, ``sentence`` or ``pair``.
 
-    Args:
-        input_format: ``tsv`` or ``trees``; ``sentence`` or ``pair``
-        known: the classes that may occur; None for any
-        is_number: whether each line has a number instead of the class
-
-    Raises:
-        LabelColumnError, EmptyDocumentError, ClassError, TreeFormatError: with file and line.
+    Other classes than the ``known`` ones raise ClassError; None stands for any. A line may have a number instead.
+    LabelColumnError, EmptyDocumentError and TreeFormatError are other faults of lines.
     """
     read = functools.partial(_read_columns, is_pair=input_format == "pair", is_rated=is_number)
     read = _read_tree if input_format == "trees" else read
@@ -147,7 +125,7 @@ def placed(path: str | Path, number: int) -> Iterator[None]:
     """Adds the place to errors about a line."""
     try:
         yield
-    except InputError as error:
+    except errors.InputError as error:
         raise error.at(path, number) from None
 
 
@@ -162,9 +140,9 @@ def _one_class(label: str, column: int) -> str:
     if len(names) != 1:
         problem = f"the class {label!r} is not one word" if names else "there is no class after the tab"
         swap = r" If the class comes first, swap the columns: awk -F'\t' '{print $2 FS $1}' FILE." if names else ""
-        raise LabelColumnError(problem, column=column, hint=_COLUMNS + swap)
+        raise errors.LabelColumnError(problem, column=column, hint=_COLUMNS + swap)
     if names == [UNLABELLED]:
-        raise UnlabelledExampleError(
+        raise errors.UnlabelledExampleError(
             f"the class is {UNLABELLED}, which marks an example without a class",
             hint="Give the class, or leave the line out.",
         )
@@ -173,19 +151,19 @@ def _one_class(label: str, column: int) -> str:
 
 def _read_columns(line: str, is_pair: bool, is_rated: bool) -> Example:
     if not line.strip():
-        raise EmptyDocumentError("there is no text", hint=_NOTHING_TO_CLASSIFY)
+        raise errors.EmptyDocumentError("there is no text", hint=_NOTHING_TO_CLASSIFY)
     wanted = 1 + is_pair
     columns = line.split("\t")
     if len(columns) != wanted + 1:
         problem = f"{len(columns) - 1} tabs in a line where {wanted} are expected"
         column = len("\t".join(columns[: wanted + 1])) + 1 if len(columns) > wanted + 1 else None
         hint = f"{_PAIR if is_pair else _COLUMNS} Replace other tabs by blanks."
-        raise LabelColumnError(problem, column=column, hint=hint)
+        raise errors.LabelColumnError(problem, column=column, hint=hint)
     text = joined_sentences(columns[:wanted], is_pair)
     name = _one_class(columns[-1], len(line) - len(columns[-1]) + 1)
     if is_rated and not is_number(name):
         hint = "With --regression, a line has a decimal number instead of the class."
-        raise ClassError(f"{name!r} is not a number", hint=hint)
+        raise errors.ClassError(f"{name!r} is not a number", hint=hint)
     return Example(list(name) if is_rated else [name], text)
 
 
@@ -193,15 +171,17 @@ def joined_sentences(sentences: Sequence[str], is_pair: bool) -> str:
     """Joins the sentences of an example, one or a pair, to one line with `SEPARATOR` between them."""
     if len(sentences) != 1 + is_pair:
         hint = "A pair is a text, a tab and a text." if is_pair else "Replace tabs by blanks: a text has none."
-        raise LabelColumnError(f"{len(sentences) - 1} tabs in a line where {int(is_pair)} are expected", hint=hint)
+        raise errors.LabelColumnError(
+            f"{len(sentences) - 1} tabs in a line where {int(is_pair)} are expected", hint=hint
+        )
     for number, sentence in enumerate(sentences, start=1):
         words = tokens(sentence)
         if not words:
             problem = f"sentence {number} of the pair has no text" if is_pair else "there is no text"
-            raise EmptyDocumentError(problem, hint=_NOTHING_TO_CLASSIFY)
+            raise errors.EmptyDocumentError(problem, hint=_NOTHING_TO_CLASSIFY)
         if SEPARATOR in words:
             problem = f"a text has the word {SEPARATOR}, which ends sentences"
-            raise LabelColumnError(problem, hint="Write it in another way.")
+            raise errors.LabelColumnError(problem, hint="Write it in another way.")
     return f" {SEPARATOR} ".join(sentences)
 
 
@@ -251,12 +231,12 @@ class LineTrees:
             forests = self._read_trees(lines, first_line, path)
         for number, forest in enumerate(forests, start=first_line):
             if not forest.labels:
-                raise EmptyDocumentError("there is no text", path, number, hint="Leave the line out.")
+                raise errors.EmptyDocumentError("there is no text", path, number, hint="Leave the line out.")
         return forests
 
     def _read_trees(self, lines: Sequence[str], first_line: int, path: str | os.PathLike | None) -> list[TreeSpans]:
         if self._record.node_symbols == "parser":
-            raise InputError("the nodes of this folder have labels of a parser, which new trees no longer get")
+            raise errors.InputError("the nodes of this folder have labels of a parser, which new trees no longer get")
         trees: dict[int, TreeSpans] = {}
         for index, line in enumerate(lines):
             if line.lstrip(" \t").startswith("("):
@@ -265,19 +245,19 @@ class LineTrees:
         if len(trees) < len(lines):
             # Blank lines take the places of trees, so that the numbers of lines in messages are right.
             texts = ["" if index in trees else line for index, line in enumerate(lines)]
-            parses = enumerate(self.text_parser.parse_lines(texts, first_line, path))
-            trees |= {index: self._as_given(parse.forest) for index, parse in parses if index not in trees}
+            for index, parse in enumerate(self.text_parser.parse_lines(texts, first_line, path)):
+                if index not in trees:
+                    forest = parse.forest
+                    trees[index] = put_symbols(
+                        encode(tuple(map(binary_tree, forest)) if self._record.binarize else forest)
+                    )
         return [trees[index] for index in range(len(lines))]
-
-    def _as_given(self, parse: Forest) -> TreeSpans:
-        """Gives a parse the form of the folder's trees."""
-        return put_symbols(encode(tuple(map(binary_tree, parse)) if self._record.binarize else parse))
 
     @functools.cached_property
     def text_parser(self) -> LineParser:
         """The parser of raw text."""
         if self._options is None:
-            raise ParserError(
+            raise errors.ParserError(
                 "the folder was preprocessed without a parser for raw text: give bracketed trees, or preprocess with "
                 "--tree-parser, such as stanza"
             )

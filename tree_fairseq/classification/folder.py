@@ -19,17 +19,9 @@ import numpy as np
 from fairseq.data import Dictionary, data_utils
 from torch import Tensor
 
+from tree_fairseq.data_bin import token_files
 from tree_fairseq.data_bin.kinds import DataKind, Export, export_forests, register_kind
 from tree_fairseq.data_bin.manifest import Manifest, Section, register_section
-from tree_fairseq.data_bin.token_files import (
-    found_impl,
-    joined,
-    load_dictionary,
-    token_file_names,
-    token_lengths,
-    token_prefix,
-    token_words,
-)
 from tree_fairseq.data_bin.tree_store import RESERVED_LABELS, StoredTree, TreeStore
 from tree_fairseq.errors import ClassError, CorruptFileError, InputError, MissingTreesError, UnknownClassError
 from tree_fairseq.parsing.parsers import ParserOptions
@@ -37,32 +29,26 @@ from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.bracket import write_forest
 from tree_fairseq.trees.spans import TreeSpans, decode, encode
 
-TASK = "tree_classification"
-"""The task of folders of texts with trees."""
+TASK = "tree_classification"  # the task of folders of texts with trees
 
 SENTENCE_TASK = "tree_sentence_classification"
 """The task of folders of single sentences, or pairs of them, without trees."""
 
-TEXT = "text"
-"""The source "language"."""
+TEXT = "text"  # the source "language"
 
-CLASS = "class"
-"""The target "language": its tokens are classes, or the characters of numbers."""
+CLASS = "class"  # the target "language": its tokens are classes, or the characters of numbers
 
 INPUT_FORMATS = ("tsv", "trees")
 SENTENCE_FORMATS = ("sentence", "pair")
 
-SEPARATOR = "</s>"
-"""The word between the sentences of a pair; fairseq's dictionaries have it as their EOS."""
+SEPARATOR = "</s>"  # the word between the sentences of a pair; fairseq's dictionaries have it as their EOS
 
 UNLABELLED = "-"
 """Marks a node without a class. The dictionary of classes does not contain it, so it is stored as ``<unk>``."""
 
-IGNORE = -100
-"""Takes the place of a class at padding and where a node has no class. The losses of torch skip it."""
+IGNORE = -100  # takes the place of a class at padding and where a node has no class. The losses of torch skip it.
 
-CHARACTERS = "0123456789.-+e"
-"""The characters of a number, in the order of their dictionary."""
+CHARACTERS = "0123456789.-+e"  # the characters of a number, in the order of their dictionary
 
 _INTEGER_OR_FRACTION = re.compile(r"[+-]?\d+(\.\d+)?")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?")
@@ -82,34 +68,27 @@ class ClassSplitRecord:
 @register_section("classification")
 @dataclass
 class ClassificationRecord(Section):
-    """The kind of examples that a folder holds.
-
-    Attributes:
-        input_format: ``tsv`` for lines of a text and its class; ``trees`` for bracketed trees whose node labels are
-            classes; ``sentence`` or ``pair``, without trees, for lines of one sentence or two and their class or number
-        node_labels: whether a line of classes has a token for every node, in preorder; otherwise it has that of the
-            example alone
-        node_symbols: what a model reads at the nodes: ``parser`` for the labels of a parse, ``constant`` for the same
-            symbol everywhere, ``none`` without trees
-        binarize: whether parses of new text are binarised, because the given trees were binary
-        text_parser: options of the parser for new text in a folder of trees, None without one; a folder of texts uses
-            those of its source side
-        text_identity: name, version and model of that parser
-        splits: by name
-        regression: whether the targets are numbers, written digit by digit (:mod:`tree_fairseq.classification.folder`)
-    """
+    """The kind of examples that a folder holds."""
 
     contents: ClassVar[str] = "classes"
     missing: ClassVar[str] = "preprocess with --task tree_classification"
     split_record = ClassSplitRecord
 
+    # ``tsv`` for lines of a text and its class; ``trees`` for bracketed trees whose node labels are classes;
+    # ``sentence`` or ``pair``, without trees, for lines of one sentence or two and their class or number
     input_format: str
+    # whether a line of classes has a token for every node, in preorder; otherwise it has that of the example alone
     node_labels: bool
+    # what a model reads at the nodes: ``parser`` for the labels of a parse, ``constant`` for the same symbol
+    # everywhere, ``none`` without trees
     node_symbols: str
-    binarize: bool = False
+    binarize: bool = False  # whether parses of new text are binarised, because the given trees were binary
+    # options of the parser for new text in a folder of trees, None without one; a folder of texts uses those of its
+    # source side
     text_parser: dict[str, Any] | None = None
-    text_identity: dict[str, Any] | None = None
-    splits: dict[str, ClassSplitRecord] = field(default_factory=dict)
+    text_identity: dict[str, Any] | None = None  # name, version and model of that parser
+    splits: dict[str, ClassSplitRecord] = field(default_factory=dict)  # by name
+    # whether the targets are numbers, written digit by digit (:mod:`tree_fairseq.classification.folder`)
     regression: bool = False
 
     @property
@@ -205,19 +184,13 @@ def read_target(tokens: Tensor, dictionary: Dictionary, index: int) -> int | flo
 
 
 class ExampleFiles(NamedTuple):
-    """The opened files of a split.
+    """The opened files of a split."""
 
-    Attributes:
-        tokens: of each example, with EOS
-        lengths: leaves of each document, or tokens of each text with the ends of its sentences, int64 ``[examples]``
-        targets: target tokens of each, with EOS
-        trees: full trees of each document; None in a folder without trees
-    """
-
-    tokens: Sequence[Tensor]
+    tokens: Sequence[Tensor]  # of each example, with EOS
+    # leaves of each document, or tokens of each text with the ends of its sentences, int64 ``[examples]``
     lengths: np.ndarray
-    targets: Sequence[Tensor]
-    trees: Sequence[StoredTree] | None
+    targets: Sequence[Tensor]  # target tokens of each, with EOS
+    trees: Sequence[StoredTree] | None  # full trees of each document; None in a folder without trees
 
 
 def open_split(
@@ -243,23 +216,25 @@ def open_split(
             f"{folder} has examples for {', '.join(known) or 'no split'}, but not for {split}: preprocess them with "
             "the dictionaries of this folder (--srcdict, --tgtdict)"
         )
-    texts = [folder / token_prefix(name, TEXT, CLASS, TEXT) for name in names]
+    texts = [folder / token_files.token_prefix(name, TEXT, CLASS, TEXT) for name in names]
 
     def load(prefixes: list[Path], dictionary: Dictionary) -> Sequence[Tensor]:
         parts = [data_utils.load_indexed_dataset(str(prefix), dictionary, dataset_impl) for prefix in prefixes]
         if None in parts:
             raise CorruptFileError(f"there is no token data set {prefixes[parts.index(None)]}")
-        return joined(parts, 1)
+        return token_files.joined(parts, 1)
 
     if has_trees:
         manifest.verify_quickly(folder, TEXT, names)
         stores = [TreeStore(f"{prefix}.tree") for prefix in texts]
-        trees, sizes = joined(stores, 1), [store.leaf_counts for store in stores]
+        trees, sizes = token_files.joined(stores, 1), [store.leaf_counts for store in stores]
     else:
         manifest.files[f"dict.{TEXT}.txt"].verify_content(folder / f"dict.{TEXT}.txt")
-        for name in (name for prefix in texts for name in token_file_names(prefix, found_impl(prefix))):
+        for name in (
+            name for prefix in texts for name in token_files.token_file_names(prefix, token_files.found_impl(prefix))
+        ):
             manifest.files[name].verify_size(folder / name)
-        trees, sizes = None, [token_lengths(prefix) + 1 for prefix in texts]
+        trees, sizes = None, [token_files.token_lengths(prefix) + 1 for prefix in texts]
     manifest.verify_section(ClassificationRecord, folder, names)
     tokens = load(texts, text_dictionary)
     targets = load([folder / record.splits[name].prefix for name in names], target_dictionary)
@@ -276,8 +251,8 @@ def export_class_trees(folder: Path, split: str) -> Iterator[str]:
     """Writes the trees of a split with the classes as labels."""
     forests = export_forests(folder, TEXT, split)
     record = Manifest.load(folder).verify_section(ClassificationRecord, folder, [split])
-    dictionary = load_dictionary(folder, CLASS)
-    lines = token_words(folder / record.splits[split].prefix, dictionary)
+    dictionary = token_files.load_dictionary(folder, CLASS)
+    lines = token_files.token_words(folder / record.splits[split].prefix, dictionary)
     for number, (forest, tokens) in enumerate(zip_equal(forests, lines), start=1):
         classes = [UNLABELLED if token == dictionary.unk_word else token for token in tokens]
         trees = encode(forest)

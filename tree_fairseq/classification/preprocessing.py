@@ -36,16 +36,7 @@ from tree_fairseq.data_bin.staging import Staging, Work, staging_path
 from tree_fairseq.data_bin.token_files import found_impl, token_file_names, token_prefix
 from tree_fairseq.errors import DictionaryMismatchError, InputError, LabelColumnError, ParserError, UnknownClassError
 from tree_fairseq.parsing.parsers import ParserOptions
-from tree_fairseq.preprocessing.plan import (
-    PreprocessPlan,
-    Split,
-    StockMain,
-    command_of,
-    make_plan,
-    splits_of,
-    start_manifest,
-    tree_sides_of,
-)
+from tree_fairseq.preprocessing import plan as planning
 from tree_fairseq.preprocessing.run import LOG, Flags, Preprocessing, building, register_preprocessing, write_folder
 from tree_fairseq.preprocessing.text_files import text_requests
 from tree_fairseq.preprocessing.tree_files import TreeSide
@@ -103,12 +94,12 @@ def settled_arguments(args: Namespace) -> Namespace:
     return Namespace(**{**vars(args), **changes})
 
 
-def preprocess_classification(args: Namespace, stock_main: StockMain) -> None:
+def preprocess_classification(args: Namespace, stock_main: planning.StockMain) -> None:
     """Does the work of ``fairseq-preprocess`` with one of both tasks; errors name the user's own files."""
     args = settled_arguments(args)
     own_files = {
         str(staging_path(args.destdir) / _FOLDER / f"{split.name}.{kind}"): str(_file_of(args, split))
-        for split in splits_of(args)
+        for split in planning.splits_of(args)
         for kind in (TEXT, CLASS)
     }
     try:
@@ -124,7 +115,7 @@ def preprocess_classification(args: Namespace, stock_main: StockMain) -> None:
         raise type(error)(message) from None
 
 
-def _preprocess(args: Namespace, stock_main: StockMain) -> None:
+def _preprocess(args: Namespace, stock_main: planning.StockMain) -> None:
     plan, text_options = _make_plan(args)
     inputs = {(split.name, TEXT): inspect_text(_file_of(args, split)) for split in plan.splits}
     for file in inputs.values():
@@ -132,36 +123,43 @@ def _preprocess(args: Namespace, stock_main: StockMain) -> None:
     examples, classes = _read_examples(args, plan.splits)
     _log_counts(args, examples, classes)
     identity = None if text_options is None else TreeSide("source", TEXT, text_options).record().identity
-    command = {**command_of(plan, inputs), "text_parser": identity}
+    command = {**planning.command_of(plan, inputs), "text_parser": identity}
     staging = Staging(plan.destination, command, args.parse_cache)
     if staging.publish_earlier():
         return
-    manifest = start_manifest(plan)
+    manifest = planning.start_manifest(plan)
     record = _start_record(plan, examples, text_options, identity, manifest)
     text_bytes = sum(file.size for file in inputs.values())
     with building(staging, manifest, args, text_bytes, log=LOG) as work:
-        texts = _write_texts(plan, examples, work)
+        folder, texts = work.staging.folder(_FOLDER), dict[tuple[str, str], TextInput]()
+        for name, own in examples.items():
+            for lang, lines in ((TEXT, own.texts), (CLASS, map(" ".join, own.classes))):
+                write_lines(folder / f"{name}.{lang}", lines)
+                texts[name, lang] = inspect_text(folder / f"{name}.{lang}")
         texts = write_folder(plan, texts, work, stock_main, _class_dictionary(args, examples, classes, work))
         _check_trees(plan, manifest)
         for split in plan.written_splits:
             written = [line.split() for line in read_lines(texts[split, CLASS].path)]
-            record.splits[split] = _split_record(split, written, args.regression, work.output)
+            prefix, counts = token_prefix(split, TEXT, CLASS, CLASS), Counter(itertools.chain.from_iterable(written))
+            files = token_file_names(work.output / prefix, found_impl(work.output / prefix))
+            unlabelled = 0 if args.regression else counts[UNLABELLED]
+            record.splits[split] = ClassSplitRecord(prefix, len(written), sum(counts.values()), unlabelled, files)
 
 
-def _file_of(args: Namespace, split: Split) -> Path:
+def _file_of(args: Namespace, split: planning.Split) -> Path:
     return split.path("trees" if args.input_format == "trees" else "tsv")
 
 
-def _make_plan(args: Namespace) -> tuple[PreprocessPlan, ParserOptions | None]:
+def _make_plan(args: Namespace) -> tuple[planning.PreprocessPlan, ParserOptions | None]:
     """Makes the plan, and returns the options of the parser for new text in a folder of trees, if there is one."""
     texts = {"source": TEXT}
     if args.input_format != "trees":
-        plan, text_options = make_plan(args, texts), None
+        plan, text_options = planning.make_plan(args, texts), None
     else:
-        plan = make_plan(Namespace(**{**vars(args), "tree_parser": None}), texts)
+        plan = planning.make_plan(Namespace(**{**vars(args), "tree_parser": None}), texts)
         text_options = None
         if args.tree_parser not in (None, "brackets"):
-            [text] = tree_sides_of(args, TEXT, CLASS)
+            [text] = planning.tree_sides_of(args, TEXT, CLASS)
             text_options = text.options.replace(subwords="none")
         brackets = ParserOptions("brackets", lang=args.tree_lang)
         side = TreeSide("source", TEXT, brackets, labels=([NODE_SYMBOL], [NODE_SYMBOL]))
@@ -169,34 +167,26 @@ def _make_plan(args: Namespace) -> tuple[PreprocessPlan, ParserOptions | None]:
     return dataclasses.replace(plan, args=args, text=dataclasses.replace(plan.text, separator=SEPARATOR)), text_options
 
 
-def _read_examples(args: Namespace, splits: tuple[Split, ...]) -> tuple[dict[str, Examples], list[str]]:
-    """Reads and checks the files of all splits; also returns the classes, or the characters of numbers, in order.
-
-    Without ``--tgtdict`` the classes are those of train.
-    """
+def _read_examples(args: Namespace, splits: tuple[planning.Split, ...]) -> tuple[dict[str, Examples], list[str]]:
+    """Reads and checks the files of all splits; also returns the classes, or the characters of numbers, in order."""
     known, examples = _given_classes(args), dict[str, Examples]()
     for split in splits:
         path = _file_of(args, split)
         examples[split.name] = read_examples(path, args.input_format, known, args.regression)
         if known is None:
             if args.input_format != "trees" and not args.regression:
-                _refuse_header(path, examples["train"].counts_of_examples(), examples["train"].classes[0][0])
+                counts, first = examples["train"].counts_of_examples(), examples["train"].classes[0][0]
+                is_alone = counts[first] == 1 and len(counts) > 2
+                if is_alone and (first.lower() in _COLUMN_NAMES or list(counts.values()).count(1) == 1):
+                    hint = "Leave the line out (tail -n +2). If it is an example, put it elsewhere in the file."
+                    raise LabelColumnError(f"a header: no other line has the class {first!r}", path, 1, hint=hint)
             known = sorted({*examples["train"].counts()} - {UNLABELLED}, key=class_order)
     if args.regression:
         known = NumberDictionary.of_characters().symbols[Dictionary().nspecial :]
     return examples, known or []
 
 
-def _refuse_header(path: Path, counts: Counter[str], first: str) -> None:
-    """Raises LabelColumnError if the class of the first line is the name of its column."""
-    is_alone = counts[first] == 1 and len(counts) > 2
-    if is_alone and (first.lower() in _COLUMN_NAMES or list(counts.values()).count(1) == 1):
-        hint = "Leave the line out (tail -n +2). If it is an example, put it elsewhere in the file."
-        raise LabelColumnError(f"a header: no other line has the class {first!r}", path, 1, hint=hint)
-
-
 def _log_counts(args: Namespace, examples: dict[str, Examples], classes: list[str]) -> None:
-    """Logs how many examples each class has."""
     for split, own in examples.items():
         if args.regression:
             logger.info("[classes] %s: %d examples with numbers", split, len(own.texts))
@@ -226,13 +216,12 @@ def _given_classes(args: Namespace) -> list[str] | None:
 
 
 def _start_record(
-    plan: PreprocessPlan,
+    plan: planning.PreprocessPlan,
     examples: dict[str, Examples],
     text_options: ParserOptions | None,
     identity: dict[str, Any] | None,
     manifest: Manifest,
 ) -> ClassificationRecord:
-    """Enters the record of classes, or extends that of the folder."""
     has_trees = plan.args.input_format == "trees"
     record = ClassificationRecord(
         input_format=plan.args.input_format,
@@ -253,17 +242,6 @@ def _start_record(
     return record
 
 
-def _write_texts(plan: PreprocessPlan, examples: dict[str, Examples], work: Work) -> dict[tuple[str, str], TextInput]:
-    """Writes the classes, and the texts or the trees that a model reads, as files, one for each split and side."""
-    folder, staged = work.staging.folder(_FOLDER), {}
-    for name, own in examples.items():
-        lines = {TEXT: own.texts, CLASS: map(" ".join, own.classes)}
-        for lang in plan.languages:
-            write_lines(folder / f"{name}.{lang}", lines[lang])
-            staged[name, lang] = inspect_text(folder / f"{name}.{lang}")
-    return staged
-
-
 def _class_dictionary(args: Namespace, examples: dict[str, Examples], classes: list[str], work: Work) -> dict[str, str]:
     """Writes the dictionary of classes or numbers if none is given; fairseq would sort the classes by frequency."""
     if args.tgtdict and not args.regression:
@@ -277,7 +255,7 @@ def _class_dictionary(args: Namespace, examples: dict[str, Examples], classes: l
     return {"tgtdict": str(path)}
 
 
-def _check_trees(plan: PreprocessPlan, manifest: Manifest) -> None:
+def _check_trees(plan: planning.PreprocessPlan, manifest: Manifest) -> None:
     """Logs which lines have flat trees; raises DictionaryMismatchError for symbols that the dictionary lacks."""
     for split in plan.splits if plan.written_splits and plan.tree_sides else ():
         trees, file = manifest.split(TEXT, split.name), _file_of(plan.args, split)
@@ -289,13 +267,6 @@ def _check_trees(plan: PreprocessPlan, manifest: Manifest) -> None:
                 f"nodes of {file}: it was made for other trees. Give the dictionaries of a folder that was "
                 "preprocessed in the same way"
             )
-
-
-def _split_record(split: str, classes: list[list[str]], is_number: bool, output: Path) -> ClassSplitRecord:
-    prefix, counts = token_prefix(split, TEXT, CLASS, CLASS), Counter(itertools.chain.from_iterable(classes))
-    files = token_file_names(output / prefix, found_impl(output / prefix))
-    unlabelled = 0 if is_number else counts[UNLABELLED]
-    return ClassSplitRecord(prefix, len(classes), sum(counts.values()), unlabelled, files)
 
 
 register_preprocessing(

@@ -9,12 +9,7 @@ from fairseq.models import register_model, register_model_architecture
 from fairseq.models.lstm import LSTMEncoder
 from torch import Tensor
 
-from tree_fairseq.classification.classifier import (
-    TRANSFORMER_SIZES,
-    ClassifierConfig,
-    RecurrentConfig,
-    SequenceClassifier,
-)
+from tree_fairseq.classification import classifier
 from tree_fairseq.nn.distance_bias import DistanceBiasConfig, DistanceBiasedEncoder, require_linear
 from tree_fairseq.nn.extended_transformer import register_architectures
 from tree_fairseq.nn.published import set_defaults
@@ -24,12 +19,12 @@ from tree_fairseq.support.options import option
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
 @dataclass
-class TransformerClassifierConfig(ClassifierConfig, DistanceBiasConfig):
+class TransformerClassifierConfig(classifier.ClassifierConfig, DistanceBiasConfig):
     """Flags of the transformer in addition to those of fairseq's encoders."""
 
 
 @register_model("transformer_classifier")
-class TransformerClassifier(SequenceClassifier):
+class TransformerClassifier(classifier.SequenceClassifier):
     """fairseq's transformer encoder, read at the mean of the states of all tokens; it may have a bias by distance."""
 
     flags = TransformerClassifierConfig
@@ -50,14 +45,14 @@ class TransformerClassifier(SequenceClassifier):
 
 
 @dataclass
-class LSTMClassifierConfig(RecurrentConfig):
+class LSTMClassifierConfig(classifier.RecurrentConfig):
     """All options of the LSTM."""
 
     encoder_layers: int = option(1, "number of layers")
 
 
 @register_model("lstm_classifier", dataclass=LSTMClassifierConfig)
-class LSTMClassifier(SequenceClassifier):
+class LSTMClassifier(classifier.SequenceClassifier):
     """fairseq's bidirectional LSTM, read at the last states of both directions."""
 
     config = LSTMClassifierConfig
@@ -78,7 +73,7 @@ class LSTMClassifier(SequenceClassifier):
         return last[-1]  # of the upper layer, forward and backward: (B, 2 D)
 
 
-register_architectures("transformer_classifier", TransformerClassifier.set_defaults, TRANSFORMER_SIZES)
+register_architectures("transformer_classifier", TransformerClassifier.set_defaults, classifier.TRANSFORMER_SIZES)
 # One layer of width 64 a direction: 67,000 weights, as in transformer_classifier_tiny, vectors apart.
 register_model_architecture("lstm_classifier", "lstm_classifier_tiny")(
     partial(set_defaults, config=LSTMClassifierConfig, encoder_embed_dim=64, encoder_hidden_size=64)

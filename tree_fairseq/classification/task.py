@@ -39,8 +39,7 @@ from tree_fairseq.trees.tree import Forest
 
 logger = logging.getLogger(__name__)
 
-INPUT = "input"
-"""Stands for the file in messages about new lines."""
+INPUT = "input"  # stands for the file in messages about new lines
 
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
@@ -62,8 +61,7 @@ class ClassificationTask(ClassTask, TreeTask):
 
     cfg: ClassificationConfig
     tree_inputs = ("sentence_trees",)
-    name: str
-    """The name of the task, as it is registered."""
+    name: str  # the name of the task, as it is registered
 
     def __init__(self, cfg: ClassificationConfig):
         super().__init__(cfg)

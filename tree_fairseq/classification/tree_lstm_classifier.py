@@ -12,13 +12,7 @@ from fairseq.modules import FairseqDropout
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tree_fairseq.classification.classifier import (
-    DocumentStates,
-    RecurrentConfig,
-    TreeClassifier,
-    TreeReadoutConfig,
-    pool_roots,
-)
+from tree_fairseq.classification import classifier
 from tree_fairseq.nn.published import set_defaults
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.nn.tree_lstm import MAX_POSITIONS, TreeLSTM, level_sizes
@@ -31,21 +25,15 @@ class BinaryBranches:
     Column j is leaf j, column N + t is node t. A node of more than two children keeps the first on branch 0; an
     intermediate node over the others is on branch 1, as in ``(A b (@A c d))`` for ``(A b c d)``. The intermediate node
     whose first child is column s is column S + s.
-
-    Attributes:
-        parents: ``[R, 2 S]`` int64, column of each node's parent; -1 at roots and padding
-        branches: ``[R, 2 S]`` int64, the branch of its parent on which each node is, 0 or 1; -1 at roots and padding
-        mask: ``[R, 2 S]`` bool, true for columns that hold nodes
-        divided: ``[R, S]`` int64, the node, less than M, whose children each intermediate node divides; 0 in other
-            columns
-        root: ``[R]`` int64, column of the root, the first if there are several
     """
 
-    parents: Tensor
+    parents: Tensor  # ``[R, 2 S]`` int64, column of each node's parent; -1 at roots and padding
+    # ``[R, 2 S]`` int64, the branch of its parent on which each node is, 0 or 1; -1 at roots and padding
     branches: Tensor
-    mask: Tensor
+    mask: Tensor  # ``[R, 2 S]`` bool, true for columns that hold nodes
+    # ``[R, S]`` int64, the node, less than M, whose children each intermediate node divides; 0 in other columns
     divided: Tensor
-    root: Tensor
+    root: Tensor  # ``[R]`` int64, column of the root, the first if there are several
 
     @classmethod
     def of(cls, batch: TreeBatch) -> "BinaryBranches":
@@ -132,7 +120,7 @@ class TreeLSTMEncoder(FairseqEncoder):
         self.dropout = FairseqDropout(cfg.dropout, module_name=type(self).__name__)
         self.tree_lstm = TreeLSTM(embed_tokens.embedding_dim, cfg.encoder_hidden_size, 2)
 
-    def forward(self, sentence_trees: dict[str, Any]) -> DocumentStates:
+    def forward(self, sentence_trees: dict[str, Any]) -> classifier.DocumentStates:
         """Computes h of leaves and nodes, zero at padding, and of the roots."""
         tokens = sentence_trees["tokens"]
         batch = TreeBatch.from_net_input(sentence_trees, tokens, self.padding_idx)
@@ -148,9 +136,9 @@ class TreeLSTMEncoder(FairseqEncoder):
         h, _ = self.tree_lstm(x, tree.parents, tree.branches, tree.mask, sentence_trees.get(BINARY_LEVELS))
         own = h[torch.arange(len(h), device=h.device), tree.root]  # (R, D)
         documents = sentence_trees["document"], sentence_trees["num_documents"]
-        roots = pool_roots(own, *documents, self.document_root)
+        roots = classifier.pool_roots(own, *documents, self.document_root)
         leaves, nodes, _ = h.tensor_split([tokens.size(1), tree.divided.size(1)], dim=1)
-        return DocumentStates(leaves, nodes, roots)
+        return classifier.DocumentStates(leaves, nodes, roots)
 
     def max_positions(self) -> int:
         return MAX_POSITIONS
@@ -158,12 +146,12 @@ class TreeLSTMEncoder(FairseqEncoder):
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
 @dataclass
-class TreeLSTMClassifierConfig(RecurrentConfig, TreeReadoutConfig):
+class TreeLSTMClassifierConfig(classifier.RecurrentConfig, classifier.TreeReadoutConfig):
     """All options of the model."""
 
 
 @register_model("tree_lstm_classifier", dataclass=TreeLSTMClassifierConfig)
-class TreeLSTMClassifier(TreeClassifier):
+class TreeLSTMClassifier(classifier.TreeClassifier):
     """A Tree-LSTM from the leaves up and a readout of its roots, nodes and leaves."""
 
     config = TreeLSTMClassifierConfig

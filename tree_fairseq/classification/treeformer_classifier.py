@@ -105,7 +105,15 @@ class TreeformerClassifier(SequenceClassifier):
         if args.encoder_name and bias_tables(args):
             problem = "--distance-bias is for an encoder that is trained from scratch, and --encoder-name names another"
             raise InputError(problem, hint="Leave one of them out.")
-        encoder, width = _pretrained(args, task) if args.encoder_name else _from_scratch(args, task)
+        if args.encoder_name:
+            encoder: FairseqEncoder = _load_pretrained(args, task)
+            width = encoder.width
+        else:
+            # fairseq takes options that begin with "encoder_" for those of its own encoder.
+            cfg = transformer_config(args, DistanceBiasConfig)
+            cfg.max_source_positions += 1  # BOS has a position of its own
+            encoder = EncoderWithBOS(cfg, task.source_dictionary, build_word_embeddings(args, task.source_dictionary))
+            width = cfg.encoder.embed_dim
         summary = log_scale = None
         if not args.no_chart:
             summary = built_aside(lambda: ChartSummary(width, args), args)
@@ -138,23 +146,14 @@ class TreeformerClassifier(SequenceClassifier):
         return states[0] + (phrases if self.log_scale is None else phrases * self.log_scale.exp())
 
 
-def _pretrained(args, task) -> tuple[PretrainedEncoder, int]:
+def _load_pretrained(args, task) -> PretrainedEncoder:
     """Loads the named encoder and writes its description to ``args``, for checkpoints."""
     description = getattr(args, "pretrained_description", None)
     folder = encoder_folder(args.encoder_name) if description is None else None
     dropout = {name: getattr(args, name, None) for name in ("dropout", "attention_dropout")}
     encoder = PretrainedEncoder.build(task.source_dictionary, folder, description, **dropout)
     args.pretrained_description = encoder.describe()
-    return encoder, encoder.width
-
-
-def _from_scratch(args, task) -> tuple[EncoderWithBOS, int]:
-    # fairseq takes options that begin with "encoder_" for those of its own encoder.
-    cfg = transformer_config(args, DistanceBiasConfig)
-    # BOS has a position of its own.
-    cfg.max_source_positions += 1
-    encoder = EncoderWithBOS(cfg, task.source_dictionary, build_word_embeddings(args, task.source_dictionary))
-    return encoder, cfg.encoder.embed_dim
+    return encoder
 
 
 register_architectures("treeformer_classifier", TreeformerClassifier.set_defaults, TRANSFORMER_SIZES)

@@ -16,7 +16,6 @@ from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from fairseq.data.data_utils import infer_language_pair
 
@@ -50,10 +49,26 @@ def annotate(args: Namespace) -> None:
     if args.on_parse_error == "skip-pair":
         raise InputError("--on-parse-error skip-pair would leave out lines of token files, which stay as they are")
     clear_published(folder)
-    source_lang, target_lang = args.source_lang, args.target_lang = _languages(folder, args)
+    if not folder.is_dir():
+        raise MissingTreesError(f"there is no folder {folder}")
+    if args.source_lang is None:
+        args.source_lang, args.target_lang = infer_language_pair(os.fspath(folder))
+    if args.source_lang is None:
+        raise MissingTreesError(f"{folder} was not preprocessed: it has no token files such as train.en-de.en.idx")
+    if args.target_lang == "None":
+        args.target_lang = None
+    source_lang, target_lang = args.source_lang, args.target_lang
     sides = tuple(_with_kind(folder, side, args) for side in tree_sides_of(args, source_lang, target_lang))
     pending = _without_trees(folder, Manifest.to_extend(folder, source_lang, target_lang), sides)
-    staging = Staging(folder, _description(folder, sides, pending), args.parse_cache)
+    names = [name for each in pending for name in token_file_names(each.tokens, found_impl(each.tokens))]
+    names += [f"dict.{side.lang}.txt" for side in sides]
+    decides_the_files = {
+        "command": "tree_fairseq.commands.annotate",
+        "sides": {side.lang: {"options": side.options.to_json(), "identity": side.record().identity} for side in sides},
+        "splits": {side.lang: [each.split for each in pending if each.side is side] for side in sides},
+        "tokens": {name: FileRecord.of(folder / name).sha256 for name in sorted(names)},
+    }
+    staging = Staging(folder, decides_the_files, args.parse_cache)
     if staging.publish_earlier():
         return
     manifest = Manifest.to_extend(folder, source_lang, target_lang)
@@ -103,37 +118,12 @@ def _without_trees(folder: Path, manifest: Manifest, sides: Sequence[TreeSide]) 
     return pending
 
 
-def _description(folder: Path, sides: Sequence[TreeSide], pending: Sequence[Pending]) -> dict[str, Any]:
-    """All that decides what the files will be."""
-    names = [name for each in pending for name in token_file_names(each.tokens, found_impl(each.tokens))]
-    names += [f"dict.{side.lang}.txt" for side in sides]
-    return {
-        "command": "tree_fairseq.commands.annotate",
-        "sides": {side.lang: {"options": side.options.to_json(), "identity": side.record().identity} for side in sides},
-        "splits": {side.lang: [each.split for each in pending if each.side is side] for side in sides},
-        "tokens": {name: FileRecord.of(folder / name).sha256 for name in sorted(names)},
-    }
-
-
 def _words(folder: Path, pending: Pending, work: Work) -> TextInput:
-    """Writes the words of token files."""
     path = work.staging.folder("texts") / f"{pending.split}.{pending.side.lang}"
     with open(path, "w", encoding="utf-8", newline="\n") as file:
         for words in token_words(pending.tokens, load_dictionary(folder, pending.side.lang)):
             file.write(" ".join(words) + "\n")
     return inspect_text(path)
-
-
-def _languages(folder: Path, args: Namespace) -> tuple[str, str | None]:
-    """Returns source and target, as given or as the files are named."""
-    if not folder.is_dir():
-        raise MissingTreesError(f"there is no folder {folder}")
-    source_lang, target_lang = args.source_lang, args.target_lang
-    if source_lang is None:
-        source_lang, target_lang = infer_language_pair(os.fspath(folder))
-    if source_lang is None:
-        raise MissingTreesError(f"{folder} was not preprocessed: it has no token files such as train.en-de.en.idx")
-    return source_lang, None if target_lang == "None" else target_lang
 
 
 def _splits_in(folder: Path, source_lang: str, target_lang: str | None, lang: str) -> list[str]:

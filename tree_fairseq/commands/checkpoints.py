@@ -26,12 +26,8 @@ def parse_flags(
 ) -> tuple[argparse.Namespace, dict[str, Any]]:
     """Parses fairseq's flags for the task of ``--path``, and those of a command.
 
-    Args:
-        add_flags: adds the flags of the command to a parser, and returns their names
-        arguments: of the command line
-
-    Returns:
-        All flags, with the names of the ``given`` ones, and those that replace options of the checkpoints
+    ``add_flags`` adds the flags of the command to a parser, and returns their names. Returns all flags, with the names
+    of the ``given`` ones, and those that replace options of the checkpoints.
     """
     early = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     early.add_argument("--path")

@@ -67,7 +67,6 @@ def explore(args: argparse.Namespace, overrides: dict[str, Any]) -> None:
 
 
 def _show(args: argparse.Namespace, document: dict[str, Any], tabs: Sequence[Any]) -> None:
-    """Writes and serves the page of a document, whose tabs explain typed sentences."""
     _write(args, document)
     if args.serve:
         server = ExplorerServer(tabs, page_html(document), args.port, len(document["sentences"]))
@@ -155,7 +154,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _check(args: argparse.Namespace) -> None:
-    """Refuses flags that do not fit before any work is done."""
     if args.path is None:
         raise InputError("--path CHECKPOINT is missing, the model to explore", hint="--demo explores the package's.")
     unread = {"buffer_size": "sentences are read one by one"}

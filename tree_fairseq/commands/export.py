@@ -40,13 +40,6 @@ def find_export(folder: str | os.PathLike, side: str | None = None) -> Export:
     return exports[side]
 
 
-def _lines_of(folder: str | os.PathLike, split: str) -> int | None:
-    """Returns how many lines a split has."""
-    manifest = Manifest.load(folder)
-    records = (*manifest.languages.values(), *manifest.sections.values())
-    return next((record.splits[split].lines for record in records if split in record.splits), None)
-
-
 @command
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command."""
@@ -62,8 +55,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add("--output", default="-", metavar="FILE", help="default: standard output")
     args = parser.parse_args(arguments)
     export, split = find_export(args.folder, args.side), args.split
-    lines = export(Path(args.folder), split)
+    lines, manifest = export(Path(args.folder), split), Manifest.load(args.folder)
+    records = (*manifest.languages.values(), *manifest.sections.values())
+    count = next((record.splits[split].lines for record in records if split in record.splits), None)
     output = contextlib.nullcontext(sys.stdout) if args.output == "-" else atomic_file(args.output, sync=False)
     with output as file:
-        for line in with_progress(lines, f"export {split}", _lines_of(args.folder, split), "lines"):
+        for line in with_progress(lines, f"export {split}", count, "lines"):
             file.write(line + "\n")

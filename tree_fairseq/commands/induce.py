@@ -30,34 +30,10 @@ from tree_fairseq.treeformer.induction import Inducer
 from tree_fairseq.trees.bracket import write_forest
 from tree_fairseq.trees.subwords import join_words
 from tree_fairseq.trees.text import read_lines
-from tree_fairseq.trees.tree import Forest, forest_leaves
+from tree_fairseq.trees.tree import forest_leaves
 from tree_fairseq.trees.treebanks import read_sentences
 
 logger = logging.getLogger(__name__)
-
-
-def _check_gold(gold: Sequence[Forest], inducer: Inducer, path: Path) -> None:
-    if len(gold) != len(inducer.tokens):
-        raise ScoringError(f"{path} has {len(gold)} lines, but there are {len(inducer.tokens)} sentences")
-    for number, forest in enumerate(gold):
-        size, words = len(forest_leaves(forest)), len(inducer.words(number).words)
-        if size != words:
-            raise ScoringError(f"{path}:{number + 1}: the tree has {size} words, but the sentence has {words}")
-
-
-def _run(args: argparse.Namespace, inducer: Inducer, gold: Sequence[Forest] | None) -> None:
-    """Writes the trees, and the scores if wanted."""
-    trees = inducer.trees()
-    if missing := sum(forest is None for forest in trees):
-        logger.warning("%d of %d sentences are too long for a tree; their lines are blank", missing, len(trees))
-    text = "".join(f"{write_forest(forest or ())}\n" for forest in trees)
-    if args.output is None:
-        sys.stdout.write(text)
-    else:
-        args.output.write_bytes(text.encode())
-    if gold is not None:
-        scores = compare(gold, [None if forest is None else join_words(forest) for forest in trees])
-        logger.info("%s", table(scores))
 
 
 def _add_flags(parser: argparse.ArgumentParser) -> list[str]:
@@ -98,5 +74,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     else:
         inducer.read_subset(args.gen_subset)
     if gold is not None:
-        _check_gold(gold, inducer, args.gold)
-    _run(args, inducer, gold)
+        if len(gold) != len(inducer.tokens):
+            raise ScoringError(f"{args.gold} has {len(gold)} lines, but there are {len(inducer.tokens)} sentences")
+        for number, forest in enumerate(gold):
+            size, words = len(forest_leaves(forest)), len(inducer.words(number).words)
+            if size != words:
+                raise ScoringError(f"{args.gold}:{number + 1}: the tree has {size} words, but the sentence has {words}")
+    trees = inducer.trees()
+    if missing := sum(forest is None for forest in trees):
+        logger.warning("%d of %d sentences are too long for a tree; their lines are blank", missing, len(trees))
+    text = "".join(f"{write_forest(forest or ())}\n" for forest in trees)
+    if args.output is None:
+        sys.stdout.write(text)
+    else:
+        args.output.write_bytes(text.encode())
+    if gold is not None:
+        scores = compare(gold, [None if forest is None else join_words(forest) for forest in trees])
+        logger.info("%s", table(scores))

@@ -20,19 +20,12 @@ from tree_fairseq.support.options import command, refuse_unread
 
 
 class ModelOption(NamedTuple):
-    """A flag of an architecture.
+    """A flag of an architecture."""
 
-    Attributes:
-        flag: with its values, ``--tree-decay-init uniform|paper``
-        default: its value without the flag
-        published: its value with ``--as-published``
-        meaning: its help, which names the paper's section or says that the paper does not have it
-    """
-
-    flag: str
-    default: str
-    published: str
-    meaning: str
+    flag: str  # with its values, ``--tree-decay-init uniform|paper``
+    default: str  # its value without the flag
+    published: str  # its value with ``--as-published``
+    meaning: str  # its help, which names the paper's section or says that the paper does not have it
 
 
 def architectures() -> dict[str, type]:
@@ -43,11 +36,7 @@ def architectures() -> dict[str, type]:
 
 
 def model_options(architecture: str) -> list[ModelOption]:
-    """Returns the flags of an architecture that fairseq's transformer does not have.
-
-    Raises:
-        InputError: no architecture of the package has this name
-    """
+    """Returns the flags that fairseq's transformer lacks; raises InputError for an architecture of others."""
     known = architectures()
     if architecture not in known:
         hint = did_you_mean(architecture, known) or "tree-fairseq options lists them."
@@ -71,7 +60,6 @@ def _actions(model: type) -> list[argparse.Action]:
 
 
 def _defaults(architecture: str, model: type, **given: Any) -> dict[str, Any]:
-    """The options of an architecture as fairseq-train sets them."""
     args = argparse.Namespace(arch=architecture, **given)
     if architecture in ARCH_CONFIG_REGISTRY:
         ARCH_CONFIG_REGISTRY[architecture](args)

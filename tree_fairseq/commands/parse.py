@@ -57,7 +57,6 @@ _LINES_AT_ONCE = 4  # times the batch size: enough for batches of similar length
 
 
 def _shard(text: str) -> tuple[int, int]:
-    """Reads ``--shard I/N``; argparse reports other values."""
     index, _, count = text.partition("/")
     if not (index.isdecimal() and count.isdecimal() and int(index) < int(count)):
         raise argparse.ArgumentTypeError(f"I/N with I from 0 to N-1, such as 0/8, not {text!r}")
@@ -65,7 +64,6 @@ def _shard(text: str) -> tuple[int, int]:
 
 
 def _reading(name: str) -> str:
-    """Reads ``--read``; argparse reports other values."""
     try:
         return name if name in READERS else notation_named(name) and name
     except InputError as error:
@@ -142,7 +140,6 @@ def _unread(args: argparse.Namespace) -> tuple[dict[str, str], str]:
 
 
 def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
-    """Ends the program with a message where options do not go together."""
     if args.text is not None and args.input is not None:
         parser.error(f"--text and the file {args.input} are two texts: leave one of them out")
     if args.output is None and args.join is None:
@@ -157,6 +154,7 @@ def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
         parser.error(f"--read {args.read} writes to the standard output: leave out {output}, and add > {output}")
 
 
+# The script of an array of jobs, each of which parses one shard.
 _SCRIPT = """#!/bin/sh
 #SBATCH --array=0-{last} --cpus-per-task=1 --requeue
 # Give this to sbatch. When its jobs have ended: tree-fairseq parse --join {output}
@@ -164,22 +162,13 @@ exec tree-fairseq parse {arguments} --shard "$SLURM_ARRAY_TASK_ID/{count}"
 """
 
 
-def _slurm_script(arguments: Sequence[str], output: str, count: int) -> str:
-    """Returns the script of an array of jobs, each of which parses one of ``count`` shards.
-
-    ``arguments`` are those of ``tree-fairseq parse``, apart from ``--engine`` and ``--workers``, which are left out.
-    """
-    own = argparse.ArgumentParser(add_help=False)
-    own.add_argument("--engine")
-    own.add_argument("--workers")
-    rest = shlex.join(own.parse_known_args(arguments)[1])
-    return _SCRIPT.format(last=count - 1, count=count, arguments=rest, output=shlex.quote(output))
-
-
 def _corpus(args: argparse.Namespace) -> None:
-    """Parses a file, or one shard of it, or writes the script that does so."""
     if args.engine == "slurm":
-        sys.stdout.write(_slurm_script(args.arguments, args.output, args.workers))
+        own = argparse.ArgumentParser(add_help=False)
+        own.add_argument("--engine")
+        own.add_argument("--workers")
+        rest, count = shlex.join(own.parse_known_args(args.arguments)[1]), args.workers
+        sys.stdout.write(_SCRIPT.format(last=count - 1, count=count, arguments=rest, output=shlex.quote(args.output)))
         return
     folder = Path(f"{args.output}.shards")
     options = with_kind_of(options_from_arguments(args), read_lines(args.input), args.input)
@@ -197,7 +186,6 @@ def _corpus(args: argparse.Namespace) -> None:
 
 
 def _join(args: argparse.Namespace) -> None:
-    """Joins shards that were parsed one by one."""
     shards = finished_shards(Path(f"{args.join}.shards"))
     lines, flat = 0, []
     for _, report in shards:
@@ -269,10 +257,7 @@ def _is_typed(args: argparse.Namespace) -> bool:
 def _portions(
     args: argparse.Namespace, parser: LineParser, left_out: Counter[str]
 ) -> Iterator[tuple[int, Sequence[str]]]:
-    """Yields the lines in lists, which are parsed together, with the number of the first one.
-
-    A list has one line where a person types them, or where a tree of a treebank was on several lines.
-    """
+    """Yields the lines in lists, which are parsed together, with the number of the first one."""
     lines = _lines(args)
     if args.read == "penn":
         yield from ((number, [tree]) for number, tree in penn_trees("\n".join(lines), left_out))
@@ -284,7 +269,6 @@ def _portions(
 
 
 def _look(args: argparse.Namespace) -> None:
-    """Parses a text, a file or a pipe to the standard output."""
     if args.input not in (None, "-"):
         Path(args.input).stat()  # a file that is not there is named before a parser loads its models
     ready_made = {} if args.read is None else {"tree_parser": "brackets"}

@@ -49,21 +49,11 @@ def release(
 ) -> list[Path]:
     """Writes the folder; the model comes last, so a folder with a model is complete.
 
-    Args:
-        data_bin: the folder that the model was trained on
-        checkpoint: of fairseq-train, or an average
-        output: the new folder, which must not have a model yet
-        dtype: to store weights in; None keeps theirs
-        card: text in Markdown that becomes ``README.md``; by default :func:`card_of` writes it
-        parser_dir: model of the parser, to be part of the release
-
-    Returns:
-        the files of the folder
-
-    Raises:
-        DataFolderError: ``data_bin`` has no dictionaries, or links to files of other folders
-        CheckpointError: ``checkpoint`` cannot be read
-        InputError: ``output`` has a model already
+    ``data_bin`` is the folder that the model was trained on. Weights are stored in ``dtype``; None keeps theirs.
+    ``card`` is a text in Markdown that becomes ``README.md``, in place of that of :func:`card_of`; ``parser_dir`` is
+    the parser's model, to be part of the release. Returns the files of the new folder. Raises DataFolderError if
+    ``data_bin`` has no dictionaries, or links to files of other folders; CheckpointError if ``checkpoint`` cannot be
+    read; InputError if ``output`` has a model already.
     """
     kept = [path for path in sorted(data_bin.iterdir()) if not path.is_dir() and not _LEFT_OUT.fullmatch(path.name)]
     if not any(path.name.startswith("dict.") for path in kept):
@@ -120,15 +110,10 @@ def card_of(state: Mapping[str, Any], name: str) -> str:
 
 
 def write_released_model(state: Mapping[str, Any], path: Path, dtype: torch.dtype | None = None) -> None:
-    """Writes the model of a checkpoint, and its settings as JSON, to a file of safetensors.
+    """Writes the model of a checkpoint, and its settings as JSON, to a file of safetensors, at once.
 
     Nothing in such a file can run code, and it does not depend on versions of Python, torch or fairseq. Paths of the
-    machine that trained the model are left out.
-
-    Args:
-        state: the contents of a checkpoint
-        path: the file, which appears only when complete
-        dtype: for example ``torch.float16``, to store floating point numbers in; None keeps theirs
+    machine that trained the model are left out. Floating point numbers become of type ``dtype``, or keep theirs.
     """
     from safetensors.torch import save
 
@@ -145,12 +130,9 @@ def write_released_model(state: Mapping[str, Any], path: Path, dtype: torch.dtyp
 
 
 def without_copies(model: Mapping[str, Tensor], dtype: torch.dtype | None) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Converts weights, each matrix once.
+    """Returns weights that differ, converted, by name; and for each of the others, the name of the one that it equals.
 
     Tied matrices are equal, but after averaging they no longer share memory.
-
-    Returns:
-        the weights that differ, by name; and for each of the others, the name of the weight that it equals
     """
     weights, aliases, seen = {}, {}, {}
     for name, tensor in model.items():

@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -76,14 +76,6 @@ class _Files:
             self._output.flush()
 
 
-def _translate_text(translator: Translator, args: Namespace) -> Iterator[list[Sentence]]:
-    """Yields the sentences of each buffer of lines, in the order of the input."""
-    is_piped = args.input == "-"
-    size = args.buffer_size or (1 if is_piped else _LINES_OF_A_FILE)
-    for lines in read_buffers(args.input, size):
-        yield _translate_lines(translator, lines, "input" if is_piped else args.input, args)
-
-
 def _translate_lines(translator: Translator, lines: InputLines, path: str, args: Namespace) -> list[Sentence]:
     interface, first = translator.interface, lines.first_line - 1
     batches, places = read_with_care(interface.batches, lines, path, stops=args.on_input_error == "stop")
@@ -119,7 +111,6 @@ def _translate_split(translator: Translator, args: Namespace) -> list[Sentence]:
 
 
 def _check(args: Namespace) -> None:
-    """Refuses, before a model is loaded, what cannot work."""
     if args.path is None:
         raise InputError("--path CHECKPOINT is missing")
     refuse_flags(
@@ -155,5 +146,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if "gen_subset" in args.given:
             files.write(_translate_split(translator, args))
         else:
-            for sentences in _translate_text(translator, args):
-                files.write(sentences)
+            is_piped = args.input == "-"
+            for lines in read_buffers(args.input, args.buffer_size or (1 if is_piped else _LINES_OF_A_FILE)):
+                files.write(_translate_lines(translator, lines, "input" if is_piped else args.input, args))

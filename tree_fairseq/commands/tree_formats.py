@@ -25,55 +25,41 @@ _BRACKETS = notation_named("bracket")
 
 @dataclass(frozen=True)
 class TreeFormat:
-    """A form of trees.
+    """A form of trees."""
 
-    Args:
-        name: one of :data:`FORMATS`
-        binarized: whether every node has at most two children
-        spans: whether each constituent shows the half-open span of its leaves in the line, as in ``NP[0:2]``
-        width: of a drawing, in columns; None for any
-        is_program: whether the trees are programs or other symbol trees, whose words have no tags
-    """
-
-    name: str = "brackets"
-    binarized: bool = False
-    spans: bool = False
-    width: int | None = None
-    is_program: bool = False
+    name: str = "brackets"  # one of :data:`FORMATS`
+    binarized: bool = False  # whether every node has at most two children
+    spans: bool = False  # whether constituents show the half-open spans of their leaves in the line, as in ``NP[0:2]``
+    width: int | None = None  # of a drawing, in columns; None for any
+    is_program: bool = False  # whether the trees are programs or other symbol trees, whose words have no tags
 
     def write(self, forests: Iterable[tuple[str, Forest]]) -> Iterator[str]:
         """Yields the output, in parts, for lines of text and their forests.
 
-        Raises:
-            InputError: there are more lines than a picture holds, or JSON cannot nest a tree so deep
+        Raises InputError if there are more lines than a picture holds, or JSON cannot nest a tree so deep.
         """
         if self.name == "svg":
-            yield self._picture(list(forests))
+            lines = list(forests)
+            if len(lines) > _LINES_OF_A_PICTURE:
+                limit = f"more than {_LINES_OF_A_PICTURE} lines for one picture"
+                raise InputError(limit, hint="Choose some of them, for instance with head or sed -n 5p.")
+            title = lines[0][0] if len(lines) == 1 else None
+            yield tree_to_svg(tuple(tree for _, forest in lines for tree in self._prepared(forest)), title)
             return
         for number, (text, forest) in enumerate(forests):
             if self.name == "json":
-                yield self._json(text, forest)
+                trees = [_with_spans(*each) if self.spans else each[0].to_dict() for each in self._placed(forest)]
+                values = {"text": text, "leaves": forest_leaves(forest), "trees": trees}
+                try:
+                    yield json.dumps(values, ensure_ascii=False) + "\n"
+                except RecursionError:
+                    raise InputError("a tree too deep for JSON", hint="--format brackets has no such limit.") from None
                 continue
             shown = self._prepared(forest)
             if self.name == "pretty":
                 yield ("\n" if number else "") + tree_to_text(shown, width=self.width) + "\n"
             else:
                 yield (_BRACKETS.write(shown[0]) if self.is_program else write_forest(shown)) + "\n"
-
-    def _picture(self, lines: list[tuple[str, Forest]]) -> str:
-        if len(lines) > _LINES_OF_A_PICTURE:
-            limit = f"more than {_LINES_OF_A_PICTURE} lines for one picture"
-            raise InputError(limit, hint="Choose some of them, for instance with head or sed -n 5p.")
-        title = lines[0][0] if len(lines) == 1 else None
-        return tree_to_svg(tuple(tree for _, forest in lines for tree in self._prepared(forest)), title)
-
-    def _json(self, text: str, forest: Forest) -> str:
-        trees = [_with_spans(tree, start) if self.spans else tree.to_dict() for tree, start in self._placed(forest)]
-        values = {"text": text, "leaves": forest_leaves(forest), "trees": trees}
-        try:
-            return json.dumps(values, ensure_ascii=False) + "\n"
-        except RecursionError:
-            raise InputError("a tree too deep for JSON", hint="--format brackets has no such limit.") from None
 
     def _prepared(self, forest: Forest) -> Forest:
         return tuple(_labelled_by_span(tree, start) if self.spans else tree for tree, start in self._placed(forest))

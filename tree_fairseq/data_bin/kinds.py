@@ -18,20 +18,16 @@ from tree_fairseq.data_bin.tree_store import TreeStore, load_label_dictionary
 from tree_fairseq.trees.bracket import write_forest
 from tree_fairseq.trees.tree import Forest
 
-Export = Callable[[Path, str], Iterable[str]]
-"""Writes a split of a folder back as lines of text."""
+Export = Callable[[Path, str], Iterable[str]]  # writes a split of a folder back as lines of text
 
 
 class DataKind(NamedTuple):
-    """A kind of data set.
+    """A kind of data set."""
 
-    Attributes:
-        exports: returns functions that write the lines of a folder back as text, by side (``source`` or ``target``);
-            those of a kind that is registered later come first
-        refuse_trees: raises InputError if constituency trees cannot be added to a folder of this kind
-    """
-
+    # returns functions that write the lines of a folder back as text, by side (``source`` or ``target``); those of a
+    # kind that is registered later come first
     exports: Callable[[Manifest], dict[str, Export]]
+    # raises InputError if constituency trees cannot be added to a folder of this kind
     refuse_trees: Callable[[Path, Manifest], None] = lambda folder, manifest: None
 
 

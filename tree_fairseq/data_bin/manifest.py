@@ -94,27 +94,21 @@ def _name_of(section: type[Section]) -> str:
 
 @dataclass
 class Manifest:
-    """The record of a folder.
-
-    Attributes:
-        target_lang: None in a folder that has only a source
-        sides: sides with constituency trees, by language
-        files: dictionaries, token files of both languages and tree files, by name
-        symbols: sides that are symbol trees, by language
-        sections: those that registered kinds of data set have added, by name
-        unread: the sections of kinds that are not registered, as they were read
-        checksums: that of the manifest itself, by name; earlier versions also wrote those of other files
-    """
+    """The record of a folder."""
 
     source_lang: str
-    target_lang: str | None
-    sides: dict[str, SideRecord] = field(default_factory=dict)
+    target_lang: str | None  # None in a folder that has only a source
+    sides: dict[str, SideRecord] = field(default_factory=dict)  # sides with constituency trees, by language
+    # dictionaries, token files of both languages and tree files, by name
     files: dict[str, FileRecord] = field(default_factory=dict)
     format_version: int = FORMAT_VERSION
     package_version: str = __version__
-    symbols: dict[str, SymbolSideRecord] = field(default_factory=dict)
+    symbols: dict[str, SymbolSideRecord] = field(default_factory=dict)  # sides that are symbol trees, by language
+    # those that registered kinds of data set have added, by name
     sections: dict[str, Any] = field(default_factory=dict)
+    # the sections of kinds that are not registered, as they were read
     unread: dict[str, Any] = field(default_factory=dict)
+    # that of the manifest itself, by name; earlier versions also wrote those of other files
     checksums: dict[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -302,7 +296,6 @@ class Manifest:
 
 
 def _own_checksum(values: dict[str, Any]) -> str:
-    """The checksum of a manifest, computed without this checksum."""
     sums = {name: text for name, text in values.get("checksums", {}).items() if name != MANIFEST_NAME}
     content = json.dumps({**values, "checksums": sums}, sort_keys=True, default=str)
     return f"{zlib.crc32(content.encode()):08x}"

@@ -15,18 +15,13 @@ R = TypeVar("R", bound="Record")
 
 
 class Record:
-    """A part of ``tree.json`` with a record for each split; its subclasses are dataclasses.
+    """A part of ``tree.json`` with a record for each split; its subclasses are dataclasses."""
 
-    Attributes:
-        split_record: class of the records of splits, which have the ``prefix`` of the token files, without extension,
-            such as ``train.en-de.en``, and the names of all ``files``
-        deciding: fields that decide which files are made of a text
-        splits: by name (``train``, ``valid``, ``valid1``, ...)
-    """
-
+    # class of the records of splits, which have the ``prefix`` of the token files, without extension, such as
+    # ``train.en-de.en``, and the names of all ``files``
     split_record: ClassVar[type]
-    deciding: ClassVar[tuple[str, ...]] = ()
-    splits: dict[str, Any]
+    deciding: ClassVar[tuple[str, ...]] = ()  # fields that decide which files are made of a text
+    splits: dict[str, Any]  # by name (``train``, ``valid``, ``valid1``, ...)
 
     @classmethod
     def from_json(cls: type[R], values: dict[str, Any]) -> R:
@@ -42,42 +37,28 @@ class Record:
 
 @dataclass
 class SplitRecord:
-    """The trees of one side of one split.
+    """The trees of one side of one split."""
 
-    Attributes:
-        prefix, files: see :class:`Record`
-        lines, leaves, nodes: their numbers, leaves without EOS, nodes of the full forests
-        failed: numbers of the lines, from 1, in which a sentence could not be parsed and has a flat tree
-        unknown_labels: number of nodes whose label is not in the label dictionary
-    """
-
-    prefix: str
+    prefix: str  # see :class:`Record`, also for ``files``
     lines: int
-    leaves: int
-    nodes: int
-    failed: list[int]
-    unknown_labels: int
+    leaves: int  # without EOS
+    nodes: int  # of the full forests
+    failed: list[int]  # numbers of the lines, from 1, in which a sentence could not be parsed and has a flat tree
+    unknown_labels: int  # number of nodes whose label is not in the label dictionary
     files: list[str]
 
 
 @dataclass
 class SideRecord(Record):
-    """The trees of one language.
-
-    Attributes:
-        side: ``source`` or ``target``
-        parser: the parser's options, for parsing new text in the same way (:attr:`options`)
-        identity: all that decides the trees, such as name, version and model of the parser that ran
-        labels: name of the label dictionary
-    """
+    """The trees of one language."""
 
     split_record = SplitRecord
     deciding = ("identity",)
 
-    side: str
-    parser: dict[str, Any]
-    identity: dict[str, Any]
-    labels: str
+    side: str  # ``source`` or ``target``
+    parser: dict[str, Any]  # the parser's options, for parsing new text in the same way (:attr:`options`)
+    identity: dict[str, Any]  # all that decides the trees, such as name, version and model of the parser that ran
+    labels: str  # name of the label dictionary
     splits: dict[str, SplitRecord] = field(default_factory=dict)
 
     @property
@@ -88,51 +69,36 @@ class SideRecord(Record):
 
 @dataclass
 class SymbolSplitRecord:
-    """The symbol trees of one side of one split.
+    """The symbol trees of one side of one split."""
 
-    Attributes:
-        prefix, files: see :class:`Record`
-        lines, symbols: their numbers
-        depth: of the deepest tree in the form that was encoded, the root at 0
-        unknown: number of symbols that the dictionary does not have
-    """
-
-    prefix: str
+    prefix: str  # see :class:`Record`, also for ``files``
     lines: int
     symbols: int
-    depth: int
-    unknown: int
+    depth: int  # of the deepest tree in the form that was encoded, the root at 0
+    unknown: int  # number of symbols that the dictionary does not have
     files: list[str]
 
 
 @dataclass
 class SymbolSideRecord(Record):
-    """The symbol trees of one language.
-
-    Attributes:
-        side, parser, identity: as in :class:`SideRecord`; no parser for trees
-        modality: ``tree``, or ``constituency`` where the text is sentences whose parses are the trees
-        notation: of the text, or of the output
-        traversal, binarization: see :class:`tree_fairseq.trees.symbols.SymbolEncoding`
-        mark: what separates a label from its arity, which is always the same
-        degree: the largest number of branches of a node
-        grammar: name of the file of symbols seen under each other, if there is one
-        spelling, types: names of the files of a programming language: how leaves are spelled, and what fields hold
-    """
+    """The symbol trees of one language."""
 
     split_record = SymbolSplitRecord
     deciding = ("modality", "notation", "traversal", "binarization", "mark", "identity")
 
+    # side, parser, identity: as in :class:`SideRecord`; no parser for trees
     side: str
-    modality: str
-    notation: str
+    modality: str  # ``tree``, or ``constituency`` where the text is sentences whose parses are the trees
+    notation: str  # of the text, or of the output
+    # traversal, binarization: see :class:`tree_fairseq.trees.symbols.SymbolEncoding`
     traversal: str
     binarization: str
-    mark: str
-    degree: int
+    mark: str  # what separates a label from its arity, which is always the same
+    degree: int  # the largest number of branches of a node
     parser: dict[str, Any] | None = None
     identity: dict[str, Any] | None = None
-    grammar: str | None = None
+    grammar: str | None = None  # name of the file of symbols seen under each other, if there is one
+    # spelling, types: names of the files of a programming language: how leaves are spelled, and what fields hold
     spelling: str | None = None
     types: str | None = None
     splits: dict[str, SymbolSplitRecord] = field(default_factory=dict)

@@ -80,7 +80,6 @@ def _ready(path: Path) -> dict[str, Any] | None:
 
 
 def _unpublished(path: Path, ready: dict[str, Any]) -> bool:
-    """Returns whether a staging folder has files that are not moved yet."""
     return any((path / ready["output"] / name).exists() for name in ready["files"])
 
 
@@ -256,16 +255,9 @@ class Staging:
 
 @dataclass(frozen=True)
 class Work:
-    """A folder that is being built.
+    """A folder that is being built."""
 
-    Attributes:
-        manifest: the record of the folder, which gets its files
-        staging: where files are kept until the end, or for the next attempt
-        output: where the final files are written
-        pool: processes that share the work
-    """
-
-    manifest: Manifest
-    staging: Staging
-    output: Path
-    pool: ProcessPool
+    manifest: Manifest  # the record of the folder, which gets its files
+    staging: Staging  # where files are kept until the end, or for the next attempt
+    output: Path  # where the final files are written
+    pool: ProcessPool  # processes that share the work

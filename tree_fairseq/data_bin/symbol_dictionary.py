@@ -30,21 +30,13 @@ _SUBWORD_MARKS = re.compile("^\u2581|@@$")  # those of SentencePiece and of subw
 
 @dataclass(frozen=True)
 class SymbolTable:
-    """Arities and branches by symbol id; V is the number of symbols.
+    """Arities and branches by symbol id; V is the number of symbols."""
 
-    Attributes:
-        arity: ``[V]`` int64, number of children; -1 for EOS, padding and ``<unk>``
-        first_branch: ``[V]`` int64, branch of the first child
-        null: id of ``<null>``; None without binarisation
-        degree: number of branches n of a node: 2 in binary form, the largest arity otherwise
-        encoding: how trees became sequences
-    """
-
-    arity: Tensor
-    first_branch: Tensor
-    null: int | None
-    degree: int
-    encoding: SymbolEncoding
+    arity: Tensor  # ``[V]`` int64, number of children; -1 for EOS, padding and ``<unk>``
+    first_branch: Tensor  # ``[V]`` int64, branch of the first child
+    null: int | None  # id of ``<null>``; None without binarisation
+    degree: int  # number of branches n of a node: 2 in binary form, the largest arity otherwise
+    encoding: SymbolEncoding  # how trees became sequences
 
     @classmethod
     def from_symbols(cls, symbols: Sequence[str], encoding: SymbolEncoding) -> SymbolTable:
@@ -187,7 +179,6 @@ def build_symbol_dictionary(
 
 
 def _labels(dictionary: Dictionary, encoding: SymbolEncoding) -> set[str]:
-    """Returns the labels of the symbols of a dictionary."""
     labels = {label for label, arity in map(encoding.parts, dictionary.symbols) if arity >= 0}
     return labels - {NULL, UNKNOWN_LABEL}
 
@@ -239,15 +230,10 @@ class TypedGrammar(Protocol):
 
 @dataclass(frozen=True)
 class FieldTable:
-    """A grammar for the symbols of a dictionary: which may stand in which field. F is the number of fields.
+    """A grammar for the symbols of a dictionary: which may stand in which field. F is the number of fields."""
 
-    Attributes:
-        fields: ``[V, n]`` int64, the field of the child on each branch; -1 where there is none
-        allowed: ``[F, V]`` bool, the symbols that may stand in each field; the root stands in field 0
-    """
-
-    fields: Tensor
-    allowed: Tensor
+    fields: Tensor  # ``[V, n]`` int64, the field of the child on each branch; -1 where there is none
+    allowed: Tensor  # ``[F, V]`` bool, the symbols that may stand in each field; the root stands in field 0
 
     @classmethod
     def of(cls, grammar: TypedGrammar, symbols: Sequence[str], table: SymbolTable) -> FieldTable:

@@ -20,8 +20,7 @@ from tree_fairseq.support.files import file_sha256
 from tree_fairseq.support.python_versions import import_library
 
 BPE, SENTENCEPIECE = "bpe", "sentencepiece"
-SUFFIXES = {BPE: "codes", SENTENCEPIECE: "model"}
-"""The end of the name of a model's file, by its kind."""
+SUFFIXES = {BPE: "codes", SENTENCEPIECE: "model"}  # the end of the name of a model's file, by its kind
 
 
 _LIBRARIES = {"moses": "sacremoses", "nltk": "nltk", "subword_nmt": "subword_nmt", "sentencepiece": "sentencepiece"}
@@ -35,20 +34,14 @@ def require_encoder_library(option: str, name: Any) -> None:
 
 @dataclass(frozen=True)
 class SideText:
-    """The text of one language.
+    """The text of one language."""
 
-    Attributes:
-        kind: how words are split: ``bpe`` (subword-nmt), ``sentencepiece``, or None for whole words
-        model: name of the file in the folder that has the subword model
-        sha256: the hash of that file; None until the model has been learned
-        learned: the number that ``--learn-subwords`` asked for, if the model was learned with the folder
-        tokenizer: the options of fairseq's tokeniser, with its name under ``tokenizer``, or None
-    """
-
-    kind: Optional[str] = None
-    model: Optional[str] = None
-    sha256: Optional[str] = None
+    kind: Optional[str] = None  # how words are split: ``bpe`` (subword-nmt), ``sentencepiece``, or None for whole words
+    model: Optional[str] = None  # name of the file in the folder that has the subword model
+    sha256: Optional[str] = None  # the hash of that file; None until the model has been learned
+    # the number that ``--learn-subwords`` asked for, if the model was learned with the folder
     learned: Optional[int] = None
+    # the options of fairseq's tokeniser, with its name under ``tokenizer``, or None
     tokenizer: Optional[dict[str, Any]] = None
 
     def build_tokenizer(self) -> Any:

@@ -18,15 +18,9 @@ from fairseq.binarizer import BinarizeSummary, FileBinarizer
 from fairseq.data import ConcatDataset, Dictionary, indexed_dataset
 from fairseq.file_chunker_utils import find_offsets
 
+from tree_fairseq import errors
 from tree_fairseq.data_bin.index_files import data_and_index, read_consecutive, require_data_size
 from tree_fairseq.data_bin.tree_store import TreeStore
-from tree_fairseq.errors import (
-    CorruptFileError,
-    DataFolderError,
-    LeafMismatchError,
-    MissingTreesError,
-    TreeFairseqError,
-)
 from tree_fairseq.support.files import require_plain_file
 from tree_fairseq.support.processes import ProcessPool
 from tree_fairseq.support.python_versions import zip_equal
@@ -62,9 +56,11 @@ def found_impl(prefix: str | os.PathLike) -> str:
     try:
         impl = indexed_dataset.infer_dataset_impl(prefix)
     except OSError as error:
-        raise CorruptFileError(f"{prefix}.idx cannot be read: {error}") from None
+        raise errors.CorruptFileError(f"{prefix}.idx cannot be read: {error}") from None
     if impl not in SUPPORTED:
-        raise CorruptFileError(f"there is no token data set {prefix} in one of the formats {' and '.join(SUPPORTED)}")
+        raise errors.CorruptFileError(
+            f"there is no token data set {prefix} in one of the formats {' and '.join(SUPPORTED)}"
+        )
     return impl
 
 
@@ -91,7 +87,7 @@ def token_words(prefix: str | os.PathLike, dictionary: Dictionary) -> Iterator[l
     symbols = np.array(dictionary.symbols, object)
     for number, ids in enumerate(token_ids(prefix, dictionary), start=1):
         if len(ids) and not 0 <= ids.min() <= ids.max() < len(symbols):
-            raise CorruptFileError(
+            raise errors.CorruptFileError(
                 f"{prefix}, line {number}: a token id is outside the dictionary of {len(symbols)} symbols"
             )
         yield symbols[ids].tolist()
@@ -108,7 +104,9 @@ def token_ids(prefix: str | os.PathLike, dictionary: Dictionary) -> Iterator[np.
     for index in range(len(dataset)):
         ids = dataset[index].numpy()
         if not len(ids) or ids[-1] != dictionary.eos():
-            raise CorruptFileError(f"{prefix}, line {index + 1}: the tokens do not end with {dictionary.eos_word}")
+            raise errors.CorruptFileError(
+                f"{prefix}, line {index + 1}: the tokens do not end with {dictionary.eos_word}"
+            )
         yield ids[:-1]
 
 
@@ -116,7 +114,7 @@ def require_equal_lengths(trees: TreeStore, prefix: str | os.PathLike) -> None:
     """Checks that every line has as many leaves as tokens; LeafMismatchError names the first that has not."""
     sizes = _sizes(os.fspath(prefix))
     if len(sizes) != len(trees):
-        raise CorruptFileError(f"{prefix} has {len(sizes)} lines, {trees.prefix} has {len(trees)}")
+        raise errors.CorruptFileError(f"{prefix} has {len(sizes)} lines, {trees.prefix} has {len(trees)}")
     found, message = 0, ""
     for lines, leaves in trees.leaf_count_blocks():
         differing = np.flatnonzero(sizes[lines] - 1 != leaves)
@@ -126,7 +124,7 @@ def require_equal_lengths(trees: TreeStore, prefix: str | os.PathLike) -> None:
             message = f"{prefix}, line {line + 1}: {sizes[line] - 1} tokens, but {leaves[first]} leaves"
         found += len(differing)
     if found:
-        raise LeafMismatchError(f"{message} ({found} such lines)")
+        raise errors.LeafMismatchError(f"{message} ({found} such lines)")
 
 
 def _require_mmap_files(prefix: str) -> np.ndarray:
@@ -147,25 +145,21 @@ def make_with_care(stock: Callable) -> Callable:
         for file in (path, *files):
             require_plain_file(file)
         if impl != "raw" and len(missing := [file for file in files if not file.exists()]) == 1:
-            raise CorruptFileError(f"{missing[0]} is missing. {_WAY_OUT}")
+            raise errors.CorruptFileError(f"{missing[0]} is missing. {_WAY_OUT}")
         try:
             if impl == "mmap" and not missing:
                 _require_mmap_files(path)
                 if not files[0].stat().st_size:
-                    raise CorruptFileError(f"{files[0]} is empty: there is no line in it. Preprocess again")
+                    raise errors.CorruptFileError(f"{files[0]} is empty: there is no line in it. Preprocess again")
             return stock(path, impl, fix_lua_indexing, dictionary)
         except _OF_FAIRSEQ as error:
-            if isinstance(error, TreeFairseqError):
+            if isinstance(error, errors.TreeFairseqError):
                 raise
             name = path if impl == "raw" else files[1]
-            raise CorruptFileError(f"{name} is damaged ({_in_words(error)}). {_WAY_OUT}") from error
+            [problem, *_] = str(error).splitlines() or [type(error).__name__]
+            raise errors.CorruptFileError(f"{name} is damaged ({problem.rstrip('. ')}). {_WAY_OUT}") from error
 
     return make_dataset
-
-
-def _in_words(error: Exception) -> str:
-    lines = str(error).splitlines()
-    return lines[0].rstrip(". ") if lines else type(error).__name__
 
 
 def binarize_in_parts(stock: Callable) -> Callable:
@@ -238,11 +232,11 @@ def load_dictionary(folder: str | os.PathLike, lang: str) -> Dictionary:
     """Loads the token dictionary of a language; raises MissingTreesError or another DataFolderError if it cannot."""
     path = Path(folder) / f"dict.{lang}.txt"
     if not path.exists():
-        raise MissingTreesError(f"{folder} has no {path.name}: it was not preprocessed for {lang}")
+        raise errors.MissingTreesError(f"{folder} has no {path.name}: it was not preprocessed for {lang}")
     try:
         return Dictionary.load(os.fspath(path))
     except Exception as error:  # fairseq raises a bare Exception for a wrong encoding
-        raise DataFolderError(f"{path} is not a dictionary: {str(error).strip()!r}") from None
+        raise errors.DataFolderError(f"{path} is not a dictionary: {str(error).strip()!r}") from None
 
 
 def side_prefixes(

@@ -23,14 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from fairseq.data import Dictionary
 
-from tree_fairseq.data_bin.index_files import (
-    LINES_AT_A_TIME,
-    data_and_index,
-    index_header,
-    line_blocks,
-    map_values,
-    read_consecutive,
-)
+from tree_fairseq.data_bin import index_files
 from tree_fairseq.errors import CorruptFileError, MissingTreesError, TreeFormatError
 from tree_fairseq.support.files import require_plain_file
 from tree_fairseq.trees.spans import TreeSpans, decode
@@ -43,16 +36,13 @@ _REPAIR = "Preprocess again, or run `tree-fairseq check` on the folder to see al
 
 
 class StoredTree(NamedTuple):
-    """The full forest of one line: N leaves without EOS, and arrays ``[M]`` int32 over its nodes in preorder.
+    """The full forest of one line: arrays ``[M]`` int32 over its nodes in preorder."""
 
-    Spans ``start`` to ``end`` are half-open; ``depth`` is 0 at each root.
-    """
-
-    num_leaves: int
+    num_leaves: int  # N, without EOS
     label: np.ndarray
-    start: np.ndarray
+    start: np.ndarray  # of half-open spans
     end: np.ndarray
-    depth: np.ndarray
+    depth: np.ndarray  # 0 at each root
 
     def forest(self, labels: Dictionary, leaves: list[str]) -> Forest:
         """The trees, given the dictionary of their labels and the words of the line."""
@@ -66,17 +56,11 @@ class StoredTree(NamedTuple):
 
 
 class TreeBlock(NamedTuple):
-    """The full forests of consecutive lines, concatenated.
+    """The full forests of consecutive lines, concatenated."""
 
-    Attributes:
-        leaf_counts: leaves of each line, ``[lines]`` int32
-        node_counts: nodes of each line, ``[lines]`` int32
-        rows: ``[sum of node_counts, 4]`` int32, columns label, start, end, depth
-    """
-
-    leaf_counts: np.ndarray
-    node_counts: np.ndarray
-    rows: np.ndarray
+    leaf_counts: np.ndarray  # leaves of each line, ``[lines]`` int32
+    node_counts: np.ndarray  # nodes of each line, ``[lines]`` int32
+    rows: np.ndarray  # ``[sum of node_counts, 4]`` int32, columns label, start, end, depth
 
 
 class TreeStoreWriter:
@@ -86,7 +70,7 @@ class TreeStoreWriter:
     """
 
     def __init__(self, prefix: str | os.PathLike):
-        self._data_path, self._index_path = data_and_index(prefix)
+        self._data_path, self._index_path = index_files.data_and_index(prefix)
 
     def __enter__(self) -> TreeStoreWriter:
         self._file = open(self._data_path, "wb")
@@ -101,7 +85,7 @@ class TreeStoreWriter:
                 os.fsync(self._file.fileno())
                 lines = self._sizes.tell() // 4
                 with open(self._index_path, "wb") as index:
-                    index.write(index_header(lines))
+                    index.write(index_files.index_header(lines))
                     for sizes in self._written_sizes():
                         index.write(sizes)
                     end = 0
@@ -114,7 +98,7 @@ class TreeStoreWriter:
 
     def _written_sizes(self) -> Iterator[bytes]:
         self._sizes.seek(0)
-        return iter(lambda: self._sizes.read(4 * LINES_AT_A_TIME), b"")
+        return iter(lambda: self._sizes.read(4 * index_files.LINES_AT_A_TIME), b"")
 
     def add(self, block: TreeBlock) -> None:
         """Appends the forests of a block."""
@@ -131,12 +115,12 @@ class TreeStoreWriter:
 
 def relabel(prefix: str | os.PathLike, ids: np.ndarray) -> None:
     """Replaces the labels of a store in place: label ``i`` becomes ``ids[i]``, ``[L]`` int32."""
-    data_path, index_path = data_and_index(prefix)
+    data_path, index_path = index_files.data_and_index(prefix)
     sizes, _ = _read_sizes(index_path)
     # The file is not mapped, because mapped pages would count as memory of this process.
     with open(data_path, "r+b") as file:
         position = 0
-        for lines in line_blocks(len(sizes)):
+        for lines in index_files.line_blocks(len(sizes)):
             ends = np.cumsum(sizes[lines], dtype=np.int64)
             block = np.fromfile(file, np.int32, int(ends[-1]))
             is_label = np.ones(len(block), bool)
@@ -159,10 +143,10 @@ class TreeStore:
 
     def __init__(self, prefix: str | os.PathLike):
         self.prefix = os.fspath(prefix)
-        data_path, index_path = data_and_index(prefix)
+        data_path, index_path = index_files.data_and_index(prefix)
         # Both are views of the mapped file, so that processes share them.
         self._sizes, self._pointers = _read_sizes(index_path)
-        self._values = map_values(data_path, self._start(len(self._sizes)))
+        self._values = index_files.map_values(data_path, self._start(len(self._sizes)))
 
     def _start(self, line: int) -> int:
         """Where the item of a line starts in the data, or the end of the data for the number of lines."""
@@ -190,7 +174,9 @@ class TreeStore:
 
     def leaf_count_blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
         """Yields the leaves of every line some lines at a time: which lines, and their counts, int32."""
-        return ((lines, self.block(lines.start, lines.stop).leaf_counts) for lines in line_blocks(len(self)))
+        return (
+            (lines, self.block(lines.start, lines.stop).leaf_counts) for lines in index_files.line_blocks(len(self))
+        )
 
     @property
     def node_counts(self) -> np.ndarray:
@@ -205,7 +191,7 @@ class TreeStore:
         first, last, _ = slice(first, last).indices(len(self))
         begin = self._start(first)
         size = self._start(max(first, last)) - begin
-        values = np.fromfile(data_and_index(self.prefix)[0], np.int32, size, offset=4 * begin)
+        values = np.fromfile(index_files.data_and_index(self.prefix)[0], np.int32, size, offset=4 * begin)
         is_row = np.ones(len(values), bool)
         starts = self._pointers[first:last] // 4 - begin
         is_row[starts] = False
@@ -215,8 +201,8 @@ class TreeStore:
 
 def _read_sizes(path: Path) -> tuple[np.ndarray, np.ndarray]:
     """Returns the number of values of each item, and where it begins in bytes."""
-    value_bytes, sizes, pointers = read_consecutive(path)
-    if value_bytes != 4 or any((sizes[lines] % _ROW != 1).any() for lines in line_blocks(len(sizes))):
+    value_bytes, sizes, pointers = index_files.read_consecutive(path)
+    if value_bytes != 4 or any((sizes[lines] % _ROW != 1).any() for lines in index_files.line_blocks(len(sizes))):
         raise CorruptFileError(f"{path} is not the index of a tree file. {_REPAIR}")
     return sizes, pointers
 

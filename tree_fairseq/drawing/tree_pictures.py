@@ -64,8 +64,6 @@ def tree_to_svg(forest: Forest, title: str | None = None) -> str:
 
 @dataclass
 class _Box:
-    """The size of a node in the picture."""
-
     text: str
     style: str
     children: list[_Box]
@@ -75,7 +73,6 @@ class _Box:
 
 
 def _box(node: Tree, children: list[_Box]) -> _Box:
-    """Lays out a node above its children."""
     if not children:
         width = _text_width(node.label, _FONT_SIZE) + _COLUMN_GAP
         return _Box(node.label, "word", [], width, width / 2, 0)
@@ -94,7 +91,6 @@ def _box(node: Tree, children: list[_Box]) -> _Box:
 
 
 def _elevation(height: int) -> float:
-    """The distance between the words and a node of this height."""
     return _TAG_HEIGHT * min(height, 1) + _LEVEL * max(height - 1, 0)
 
 
@@ -112,7 +108,6 @@ def _rows(roots: list[_Box]) -> list[list[_Box]]:
 
 
 def _draw(root: _Box, left: float, baseline: float) -> list[str]:
-    """The elements of one tree: edges, then texts."""
     edges, bars, texts = [], [], []
     # A node, the left edge of its subtree, and the place of its parent if a line connects them.
     stack: list[tuple[_Box, float, tuple[float, float] | None]] = [(root, left, None)]
@@ -145,10 +140,7 @@ def _edge(parent_x: float, parent_y: float, x: float, end: float) -> str:
 
 
 def _document(parts: list[str], width: float, height: float, title: str | None) -> str:
-    """A complete XML document of elements, from back to front, which browsers scale to the available width.
-
-    Screen readers read the title.
-    """
+    """A complete XML document of elements, from back to front, which browsers scale to the available width."""
     scale = min(1.0, _LONGEST_SIDE / width, _LONGEST_SIDE / height)
     size = f'width="{_number(scale * width)}" height="{_number(scale * height)}"'
     size += f' viewBox="0 0 {_number(width)} {_number(height)}"'
@@ -184,12 +176,10 @@ def _xml_text(text: str) -> str:
 
 
 def _text_width(text: str, font_size: float) -> float:
-    """The approximate width of a text in a sans-serif face."""
     return font_size * sum(_character_width(character) for character in text)
 
 
 def _character_width(character: str) -> float:
-    """The approximate width of a character, in units of the font size."""
     if unicodedata.combining(character) or unicodedata.category(character) in ("Cf", "Me", "Mn"):
         return 0.0
     if unicodedata.east_asian_width(character) in ("F", "W"):

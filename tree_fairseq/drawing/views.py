@@ -47,39 +47,25 @@ def matrix_values(record: dict[str, Any]) -> np.ndarray:
 
 @dataclass(frozen=True)
 class CrossAttention:
-    """The attention of one decoder layer to the memory of one sentence.
+    """The attention of one decoder layer to the memory of one sentence."""
 
-    ``weights``, ``[T, S]``, are means over heads. ``structure`` is that of the memory, as its encoder made it.
-    """
-
-    weights: Tensor
-    structure: Any
+    weights: Tensor  # ``[T, S]``, means over heads
+    structure: Any  # that of the memory, as its encoder made it
 
 
 @dataclass
 class Explained:
-    """A sentence, and what a system made of it.
+    """A sentence, and what a system made of it."""
 
-    Attributes:
-        sample: a batch of this sentence alone
-        tokens: as the model reads them, without EOS
-        items: the same with EOS, if the model reads one
-        pieces: tokens by word, as :mod:`tree_fairseq.parsing.pieces` has them
-        forest: the parse; empty without one
-        hypotheses: of the search, the best first
-        ids: of the best hypothesis, without EOS
-        rows: the tokens of the best hypothesis that the first model has read
-        cross: the attention of its decoder's layers while it read them
-    """
-
-    sample: dict[str, Any]
-    tokens: Sequence[str]
-    items: Sequence[str]
-    pieces: Any
-    forest: Forest
-    hypotheses: list[dict]
-    ids: list[int]
-    rows: list[str] = field(default_factory=list)
+    sample: dict[str, Any]  # a batch of this sentence alone
+    tokens: Sequence[str]  # as the model reads them, without EOS
+    items: Sequence[str]  # the same with EOS, if the model reads one
+    pieces: Any  # tokens by word, as :mod:`tree_fairseq.parsing.pieces` has them
+    forest: Forest  # the parse; empty without one
+    hypotheses: list[dict]  # of the search, the best first
+    ids: list[int]  # of the best hypothesis, without EOS
+    rows: list[str] = field(default_factory=list)  # the tokens of the best hypothesis that the first model has read
+    # the attention of its decoder's layers while it read them
     cross: list[CrossAttention] = field(default_factory=list)
 
     @property
@@ -92,16 +78,11 @@ class Explained:
 class Views:
     """The base class of the views that a method shows in the explorer, for one system.
 
-    Args:
-        task: of the models
-        models: an ensemble; views of attention are of its first model
-        generator: of the task
+    The ``models`` are an ensemble; views of attention are of its first model.
     """
 
-    method: str
-    """The name of the method on the page."""
-    rank = 0
-    """The method of highest rank names the system: encoders have 0, searches 1 and tasks 2."""
+    method: str  # the name of the method on the page
+    rank = 0  # the method of highest rank names the system: encoders have 0, searches 1 and tasks 2
 
     def __init__(self, task: Any, models: Sequence[nn.Module], generator: Any):
         self.task, self.models, self.generator = task, models, generator

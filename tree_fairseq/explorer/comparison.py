@@ -42,11 +42,7 @@ class Comparison:
         return self._document(map(self.explain_line, lines, range(len(lines))), len(lines))
 
     def document_of_split(self, split: str, most: int) -> Document:
-        """Explains the first sentences of a split.
-
-        Raises:
-            InputError: the systems' folders have splits of different lengths
-        """
+        """Explains the first sentences of a split; raises InputError if the systems' splits differ in length."""
         sizes = [system.reader.open_split(split) for system in self.systems]
         if len(set(sizes)) > 1:
             raise InputError(
@@ -79,7 +75,6 @@ class Comparison:
         return document
 
     def _record(self, read: Sequence[Sentence]) -> SentenceRecord:
-        """Explains a sentence that each system has read."""
         best = next((sentence for sentence in read if sentence.forest), read[0])
         references = (system.reference(sentence) for system, sentence in zip(self.systems, read))
         return SentenceRecord(

@@ -26,35 +26,28 @@ class SystemRecord:
 
 @dataclass
 class OutputRecord:
-    """The output of a system for a sentence, and its views.
-
-    ``error`` says why there is no output; ``metric`` is the sentence's own value, greater if better.
-    """
+    """The output of a system for a sentence, and its views."""
 
     hypothesis: str = ""
     score: Optional[float] = None
-    metric: Optional[float] = None
+    metric: Optional[float] = None  # the sentence's own value, greater if better
     views: dict[str, Any] = field(default_factory=dict)
-    error: Optional[str] = None
+    error: Optional[str] = None  # why there is no output
 
 
 @dataclass
 class SentenceRecord:
-    """A sentence: its source as a person and as a model reads it, its parse, and the outputs of all systems.
+    """A sentence: its source as a person and as a model reads it, its parse, and the outputs of all systems."""
 
-    ``id`` counts from 0; ``length`` is in words, ``depth`` is the height of the parse; ``reference_tree`` is that of a
-    reference that is a tree, and the view ``output_tree`` that of an output.
-    """
-
-    id: int
+    id: int  # from 0
     source: str
     tokens: list[str]
     reference: Optional[str]
-    length: int
-    depth: int
+    length: int  # in words
+    depth: int  # the height of the parse
     parse: Optional[dict[str, list]]
     systems: list[OutputRecord]
-    reference_tree: Optional[dict[str, Any]] = None
+    reference_tree: Optional[dict[str, Any]] = None  # that of a reference that is a tree
 
     def to_dict(self) -> dict[str, Any]:
         """The record as JSON values."""
@@ -63,16 +56,13 @@ class SentenceRecord:
 
 @dataclass
 class Document:
-    """All that a page, or a tab of it, shows of its systems.
-
-    ``about`` is a text for readers. ``words`` are those that the models know; if there are none, any can be typed.
-    """
+    """All that a page, or a tab of it, shows of its systems."""
 
     title: str
     systems: list[SystemRecord]
     sentences: list[SentenceRecord]
-    about: str = ""
-    words: list[str] = field(default_factory=list)
+    about: str = ""  # a text for readers
+    words: list[str] = field(default_factory=list)  # those that the models know; if there are none, any can be typed
 
     def to_dict(self, live: bool = False) -> dict[str, Any]:
         """The document as JSON values; ``live`` tells the page that a server explains more sentences."""

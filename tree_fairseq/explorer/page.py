@@ -20,11 +20,9 @@ from typing import Any
 
 from tree_fairseq.support.files import atomic_file
 
-FORMAT = 1
-"""The format of documents that the page reads."""
+FORMAT = 1  # the format of documents that the page reads
 
-LIMIT = 2_000_000
-"""The size of a page, in bytes, above which views of long sentences are left out."""
+LIMIT = 2_000_000  # the size of a page, in bytes, above which views of long sentences are left out
 
 _OF_OUTPUT = ("output_tree", "query")  # views that are always shown
 # What the list of sentences shows; the rest of a sentence is packed.
@@ -39,17 +37,10 @@ def write_page(document: dict, path: str | os.PathLike, limit: int = LIMIT) -> N
 
 
 def page_html(document: dict, limit: int = LIMIT) -> str:
-    """Returns the page of a document.
+    """Returns the page of a document (``explorer/document.py``); raises ValueError for a number that is not finite.
 
     If the page is larger than ``limit`` bytes, the longest sentences lose their views. The page names them where they
-    would be.
-
-    Args:
-        document: the systems, and the sentences with the views of each system, see ``explorer/document.py``; other
-            documents, ``more``, are tabs of the same page, and lose no views
-
-    Raises:
-        ValueError: the document has a number that is not finite
+    would be. Other documents, ``more``, are tabs of the same page, and lose no views.
     """
     head = {key: value for key, value in document.items() if key != "sentences"}
     if "more" in head:
@@ -129,10 +120,7 @@ def _fill(head: dict, entries: list[str]) -> str:
 
 
 def _json(value: Any) -> str:
-    """Writes JSON in ASCII without the characters that mean something to HTML: no text can end its element.
-
-    These characters occur in JSON only inside strings, where their escapes mean the same.
-    """
+    """Writes JSON in ASCII; escapes stand for what means something to HTML, so that no text can end its element."""
     text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

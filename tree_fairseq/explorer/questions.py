@@ -30,11 +30,9 @@ def words_of_question(text: str) -> list[str]:
 
 
 class QuestionsToSql(Comparison):
-    """Explains questions with systems that write SQL, and runs their queries.
+    """Explains questions with systems that write SQL, and runs their queries on a file of SQLite.
 
-    Args:
-        systems: the models; all read the words of the first
-        database: a file of SQLite
+    All systems read the words of the first.
     """
 
     def __init__(self, systems: Sequence[System], database: Path, title: str = "Question to SQL"):

@@ -30,15 +30,12 @@ from tree_fairseq.trees.tree import Tree
 
 @dataclass(frozen=True)
 class SentenceMetric:
-    """A metric of one sentence, greater if better.
-
-    ``compare`` gets the output and the reference, each as text and as ids. ``is_of_text`` says whether both are text
-    of a language, with subwords to join.
-    """
+    """A metric of one sentence, greater if better."""
 
     name: str
+    # gets the output and the reference, each as text and as ids
     compare: Callable[[str, Sequence[int], str, Sequence[int]], float]
-    is_of_text: bool = False
+    is_of_text: bool = False  # whether both are text of a language, with subwords to join
 
 
 MATCH = "exact match"

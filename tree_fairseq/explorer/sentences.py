@@ -28,27 +28,17 @@ _DETECTED = ParserOptions(name="right-branching")  # subwords are recognised by 
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence, ready for a model.
+    """A sentence, ready for a model."""
 
-    Attributes:
-        number: from 0, of its line in the split, or among the typed lines
-        source: as a person reads it
-        tokens: as the model reads them, without EOS at the end
-        forest: the parse, whose leaves are the tokens, or the symbol tree; empty without one
-        length: words, or symbols of a symbol tree
-        sample: a batch of this sentence alone, on the model's device; None if the model cannot read it
-        target: ids of the reference, or None
-        error: why the model cannot read it, or None
-    """
-
-    number: int
-    source: str
-    tokens: Sequence[str] = ()
-    forest: Forest = ()
-    length: int = 0
+    number: int  # from 0, of its line in the split, or among the typed lines
+    source: str  # as a person reads it
+    tokens: Sequence[str] = ()  # as the model reads them, without EOS at the end
+    forest: Forest = ()  # the parse, whose leaves are the tokens, or the symbol tree; empty without one
+    length: int = 0  # words, or symbols of a symbol tree
+    # a batch of this sentence alone, on the model's device; None if the model cannot read it
     sample: Optional[dict[str, Any]] = None
-    target: Optional[list[int]] = None
-    error: Optional[str] = None
+    target: Optional[list[int]] = None  # ids of the reference, or None
+    error: Optional[str] = None  # why the model cannot read it, or None
 
     @property
     def depth(self) -> int:
@@ -109,7 +99,11 @@ class SentenceReader:
         if not line:
             return Sentence(number, "", error="the line is blank")
         try:
-            typed = self._typed_tokens(line)
+            typed: list[str] = []  # before the line is parsed, if not only the task can tell
+            if not (self.reads_symbols or self.classifies and line.startswith("(")):
+                typed = self._encode(line).split()
+                with contextlib.suppress(TreeFormatError):
+                    typed = forest_leaves(read_forest(line))
             if self.longest is not None and len(typed) >= self.longest:
                 words = words_of(typed).words
                 return Sentence(number, line, typed, length=len(words), error=self._too_long(len(typed) + 1))
@@ -143,14 +137,6 @@ class SentenceReader:
 
     def _too_long(self, size: int) -> str:
         return f"the sentence has {size} tokens, and the model reads at most {self.longest}"
-
-    def _typed_tokens(self, line: str) -> list[str]:
-        """Returns the tokens of a line, without EOS, before it is parsed; none if only the task can tell."""
-        if self.reads_symbols or (self.classifies and line.startswith("(")):
-            return []
-        with contextlib.suppress(TreeFormatError):
-            return forest_leaves(read_forest(line))
-        return self._encode(line).split()
 
     def _target(self, sample: dict) -> Optional[list[int]]:
         target = sample.get("target")

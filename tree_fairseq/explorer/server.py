@@ -30,12 +30,9 @@ from tree_fairseq.explorer.document import SentenceRecord
 logger = logging.getLogger(__name__)
 
 ADDRESS = "127.0.0.1"
-LONGEST_REQUEST = 20_000
-"""The most bytes that a request may have."""
-MOST_WAITING = 8
-"""The most sentences that are explained or wait for it."""
-MOST_CONNECTIONS = 64
-"""The most connections that are open at once; each has a thread."""
+LONGEST_REQUEST = 20_000  # the most bytes that a request may have
+MOST_WAITING = 8  # the most sentences that are explained or wait for it
+MOST_CONNECTIONS = 64  # the most connections that are open at once; each has a thread
 _BUSY = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 _READ_ONCE = ("Host", "Origin", "Content-Length", "Content-Type")  # with two of them, programs differ on which counts
@@ -192,7 +189,6 @@ class _Handler(BaseHTTPRequestHandler):
         return text, tab
 
     def _has_left(self) -> bool:
-        """Returns whether the connection is closed at the other end."""
         try:
             readable = select.select([self.connection], [], [], 0)[0]
             return bool(readable) and not self.connection.recv(1, socket.MSG_PEEK)

@@ -11,7 +11,6 @@ from typing import Any, Optional
 import torch
 from fairseq.hub_utils import GeneratorHubInterface
 from omegaconf import open_dict
-from torch import nn
 
 # Importing the views of a method registers them.
 import tree_fairseq.classification.views
@@ -110,8 +109,8 @@ class System:
     def _read_output(self, explained: Explained) -> list[str]:
         """Reads the output as all models of fairseq do, and returns its tokens; nothing is read without a decoder."""
         model, dictionary = self.models[0], self.task.target_dictionary
-        if not _reads_tokens(model):
-            return []
+        if not getattr(getattr(model, "decoder", None), "layers", ()) or hasattr(model, "sequences"):
+            return []  # no decoder that reads the ids of the task's dictionary
         device = explained.inputs["src_tokens"].device
         previous = torch.tensor([[dictionary.eos(), *explained.ids]], device=device)
         model(**explained.inputs, prev_output_tokens=previous)
@@ -121,8 +120,3 @@ class System:
         """Writes the ids of a target as a person reads them: a tree in its notation, a class, or text."""
         written = self.dictionary.string(torch.tensor(ids, dtype=torch.long))
         return readable(self.interface, written) if self.writes_text else written
-
-
-def _reads_tokens(model: nn.Module) -> bool:
-    """Whether the model is a transformer whose decoder reads the ids of the task's dictionary."""
-    return bool(getattr(getattr(model, "decoder", None), "layers", ())) and not hasattr(model, "sequences")

@@ -10,7 +10,7 @@ import itertools
 import sys
 from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
-from typing import Any, Callable, Optional, TypeVar
+from typing import Callable, Optional, TypeVar
 
 import torch
 
@@ -31,17 +31,10 @@ _UNDECODED = "surrogateescape"  # keeps bytes that are not UTF-8, so that a line
 def read_with_care(
     read: Callable[[InputLines], Read], lines: InputLines, path: str, stops: bool = False, skips_blank: bool = True
 ) -> tuple[Optional[Read], list[int]]:
-    """Reads all lines that can be read, together. A sentence on standard error names each other line.
+    """Reads all lines that ``read`` can read, together. A sentence on standard error names each other line.
 
-    Args:
-        read: reads lines, and raises an error if one of them is faulty
-        lines: without line ends; see :func:`read_buffers`
-        path: of the text, for messages
-        stops: whether the first faulty line ends the command with its error
-        skips_blank: whether blank lines are left out, without a word
-
-    Returns:
-        What was read, None if all lines are faulty, and the places of the readable lines among all
+    With ``stops``, the first faulty line ends the command with its error. Blank lines may be left out, without a word.
+    Returns what was read, None if all lines are faulty, and the places of the readable lines among all.
     """
     faulty: set[int] = set()
 
@@ -153,12 +146,9 @@ def with_faulty_lines(make_batches: Callable) -> Callable:
         for batch in batches or ():
             yield batch._replace(ids=torch.tensor(places)[batch.ids])
         if faulty := sorted(set(range(len(lines))).difference(places)):
-            yield _batch_without_tokens(make_batches, faulty, bool(cfg.generation.constraints))
+            tokens = torch.zeros(len(faulty), 0, dtype=torch.int64)
+            constraints = tokens.new_zeros(len(faulty), 1) if cfg.generation.constraints else None
+            batch_of_fairseq = sys.modules[make_batches.__module__].Batch
+            yield batch_of_fairseq(torch.tensor(faulty), tokens, tokens.sum(1), constraints)
 
     return make_batches_with_care
-
-
-def _batch_without_tokens(make_batches: Callable, ids: list[int], has_constraints: bool) -> Any:
-    tokens = torch.zeros(len(ids), 0, dtype=torch.int64)
-    constraints = tokens.new_zeros(len(ids), 1) if has_constraints else None
-    return sys.modules[make_batches.__module__].Batch(torch.tensor(ids), tokens, tokens.sum(1), constraints)

@@ -23,24 +23,17 @@ _DIGITS = 4  # of the scores of tokens
 
 @dataclass
 class Hypothesis:
-    """An output of a model. Scores are in base 2.
+    """An output of a model. Scores are in base 2."""
 
-    Attributes:
-        text: with subwords joined and tokens as text
-        output: as the model writes it
-        score, positional_scores: of the whole, and of each token with that of the end
-        steps: of decoding, where a search counts them, and marks of a tree that is not complete
-        alignment: pairs ``source-target`` of places, or the weights of all source tokens for each token
-        brackets: the output in brackets, if it is a tree
-    """
-
-    text: str
-    output: str
+    text: str  # with subwords joined and tokens as text
+    output: str  # as the model writes it
+    # score, positional_scores: of the whole, and of each token with that of the end
     score: float
     positional_scores: list[float]
-    steps: Optional[str] = None
+    steps: Optional[str] = None  # of decoding, where a search counts them, and marks of a tree that is not complete
+    # pairs ``source-target`` of places, or the weights of all source tokens for each token
     alignment: Optional[str] = None
-    brackets: Optional[str] = None
+    brackets: Optional[str] = None  # the output in brackets, if it is a tree
 
     def values(self) -> dict[str, Any]:
         """Returns what is known of the hypothesis, for JSON."""
@@ -65,23 +58,19 @@ class Hypothesis:
 
 
 def _finite(score: float) -> Optional[float]:
-    """Returns a score as JSON can express it."""
     return score if math.isfinite(score) else None
 
 
 @dataclass
 class Sentence:
-    """A sentence and its hypotheses, the best first.
-
-    ``source`` is None for a sentence that was skipped; ``facts`` are those of :meth:`TreeTask.facts_of`.
-    """
+    """A sentence and its hypotheses, the best first."""
 
     number: int
-    source: Optional[str] = None
+    source: Optional[str] = None  # None for a sentence that was skipped
     target: Optional[str] = None
     source_brackets: Optional[str] = None
     hypotheses: list[Hypothesis] = field(default_factory=list)
-    facts: dict[str, Any] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)  # those of :meth:`TreeTask.facts_of`
 
     @property
     def best(self) -> str:

@@ -29,8 +29,7 @@ from tree_fairseq.nn.tensors import attention_options, dropout_of_weights, join_
 from tree_fairseq.nn.tree_batch import TreeBatch
 from tree_fairseq.support.options import option
 
-MAX_DISTANCE = 16
-"""Greater distances share the bias of this one, and so do tokens that no path joins."""
+MAX_DISTANCE = 16  # greater distances share the bias of this one, and so do tokens that no path joins
 
 
 def linear_distances(num_tokens: int, limit: int, device: torch.device) -> Tensor:
@@ -122,10 +121,7 @@ def _looked_up(rows: Tensor, table: Tensor) -> Tensor:
 
 
 def _by_diagonals(diagonals: Tensor) -> Tensor:
-    """``[H, N, N]`` with the given values ``[H, 2 N - 1]`` on its diagonals, the lower left corner first.
-
-    A value is looked up once for its diagonal, not for each pair of tokens.
-    """
+    """``[H, N, N]`` with the given values ``[H, 2 N - 1]`` on its diagonals, the lower left corner first."""
     num_heads, count = diagonals.shape
     size = (count + 1) // 2
     # A row of 2 N values is read as one of 2 N - 1, so that each starts one value before the row above.

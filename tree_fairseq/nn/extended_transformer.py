@@ -130,11 +130,9 @@ class ExtendedTransformer(TransformerModelBase):
     ):
         """Scores target tokens: logits ``[B, T, V]`` and the decoder's dict.
 
-        Args:
-            src_tokens, src_lengths, prev_output_tokens: ``[B, N]``, ``[B]`` and ``[B, T]``
-            previous_symbol_tree: parents and branches of ``prev_output_tokens``; None for sequences, or to compute them
-            return_all_hiddens: keep every layer's states
-            **kwargs: trees of the source (:data:`tree_fairseq.nn.modalities.SOURCE_INPUTS`), and options of the decoder
+        ``previous_symbol_tree`` has parents and branches of ``prev_output_tokens``, ``[B, T]``; None for sequences, or
+        to compute them. ``kwargs`` are trees of the source (:data:`tree_fairseq.nn.modalities.SOURCE_INPUTS`), and
+        options of the decoder.
         """
         trees = {name: kwargs.pop(name) for name in SOURCE_INPUTS if name in kwargs}
         encoder_out = self.read(src_tokens, src_lengths, return_all_hiddens=return_all_hiddens, **trees)

@@ -26,19 +26,12 @@ SOURCE_INPUTS = (*TREE_INPUTS.values(), SOURCE_LENGTHS)
 
 @dataclass(eq=False)
 class Side:
-    """The source or the target of a pair: a sequence, constituency trees over a sequence, or symbol trees.
+    """The source or the target of a pair: a sequence, constituency trees over a sequence, or symbol trees."""
 
-    Attributes:
-        modality: ``sequence``, ``constituency`` or ``symbols``
-        dictionary: of the tokens
-        labels: dictionary of the labels of constituency trees
-        symbols: arity and branches of the symbols of symbol trees
-    """
-
-    modality: str = SEQUENCE
-    dictionary: Optional[Dictionary] = None
-    labels: Optional[Dictionary] = None
-    symbols: Optional[SymbolTable] = None
+    modality: str = SEQUENCE  # ``sequence``, ``constituency`` or ``symbols``
+    dictionary: Optional[Dictionary] = None  # of the tokens
+    labels: Optional[Dictionary] = None  # dictionary of the labels of constituency trees
+    symbols: Optional[SymbolTable] = None  # arity and branches of the symbols of symbol trees
 
 
 def has_modalities(task: Any) -> bool:

@@ -119,11 +119,9 @@ class PretrainedEncoder(FairseqEncoder):
     ) -> "PretrainedEncoder":
         """Loads an encoder from ``config.json``, the tokenizer's files and weights in the form of safetensors.
 
-        Dropout replaces that of the configuration.
-
-        Raises:
-            InputError: the folder does not exist, is not of an encoder, or has weights in a form that can run code; the
-                dictionary has none of its pieces; or ``transformers`` is missing
+        Dropout replaces that of the configuration. Raises InputError if the folder does not exist, is not of an
+        encoder, or has weights in a form that can run code; the dictionary has none of its pieces; or ``transformers``
+        is missing.
         """
         path = _checked(folder)
         transformers = library()
@@ -162,9 +160,14 @@ class PretrainedEncoder(FairseqEncoder):
         padding = tokens.eq(pad)
         inputs = {"input_ids": self.pieces[tokens], "attention_mask": (~padding).long()}
         if getattr(self.model.config, "type_vocab_size", 0) > 1:
-            inputs["token_type_ids"] = self._segments(tokens)
+            is_end = tokens.eq(self.dictionary.eos()).long()
+            segments = (is_end.cumsum(1) - is_end).clamp(max=1)  # 0 up to the first EOS, 1 after it
+            inputs["token_type_ids"] = segments.masked_fill(tokens.eq(self.dictionary.pad()), 0)
         states = self.model(**inputs).last_hidden_state
-        columns = self._columns(src_tokens)
+        # Where the model reads the start and each token of the source, (B, N + 1)
+        places = torch.arange(src_tokens.size(1), device=src_tokens.device)
+        first = first_tokens(src_tokens.ne(self.dictionary.pad()))
+        columns = functional.pad((places - first) % max(src_tokens.size(1), 1) + 1, (1, 0))
         return {
             "encoder_out": [states.gather(1, columns.unsqueeze(2).expand_as(states)).transpose(0, 1)],
             "encoder_padding_mask": [padding.gather(1, columns)],
@@ -172,17 +175,6 @@ class PretrainedEncoder(FairseqEncoder):
             "src_tokens": [src_tokens],
             **{name: [] for name in ("encoder_embedding", "encoder_states")},
         }
-
-    def _columns(self, src_tokens: Tensor) -> Tensor:
-        """Returns where the model reads the start and each token of the source, ``[B, N + 1]`` int64."""
-        places = torch.arange(src_tokens.size(1), device=src_tokens.device)
-        first = first_tokens(src_tokens.ne(self.dictionary.pad()))
-        return functional.pad((places - first) % max(src_tokens.size(1), 1) + 1, (1, 0))
-
-    def _segments(self, tokens: Tensor) -> Tensor:
-        """Returns 0 up to the first EOS, 1 after it and 0 at padding, ``[B, N + 1]``."""
-        is_end = tokens.eq(self.dictionary.eos()).long()
-        return (is_end.cumsum(1) - is_end).clamp(max=1).masked_fill(tokens.eq(self.dictionary.pad()), 0)
 
     reorder_encoder_out = TransformerEncoderBase.reorder_encoder_out
 

@@ -40,10 +40,8 @@ def default_of(own: Field, args: Any) -> Any:
 def set_defaults(args: Namespace, config: type, **defaults: Any) -> None:
     """Sets the options of a dataclass that are not set; ``defaults`` replace its own.
 
-    Checkpoints keep them if defaults change later.
-
-    Raises:
-        InputError: an option has another value than ``--as-published`` gives it
+    Checkpoints keep them if defaults change later. Raises InputError if an option has another value than
+    ``--as-published`` gives it.
     """
     for own in options_of(config):
         setattr(args, own.name, getattr(args, own.name, defaults.get(own.name, default_of(own, args))))

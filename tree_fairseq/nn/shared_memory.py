@@ -30,12 +30,7 @@ def row_order(encoder_out: dict[str, list]) -> Optional[Tensor]:
 
 
 def with_rows_moved(encoder_out: dict[str, list], new_order: Tensor) -> dict[str, list]:
-    """Returns the memory of the same sentences for other rows.
-
-    Args:
-        encoder_out: the memory that the decoder reads
-        new_order: ``[R']`` int64, the old row of each new row
-    """
+    """Returns the memory of the same sentences for other rows: ``new_order``, ``[R']`` int64, has their old rows."""
     order = [held.index_select(0, new_order) for held in encoder_out["order"]] or [new_order]
     return {**encoder_out, "order": order}
 
@@ -43,9 +38,7 @@ def with_rows_moved(encoder_out: dict[str, list], new_order: Tensor) -> dict[str
 def read_together(order: Optional[Tensor], count: int) -> tuple[Optional[Tensor], int]:
     """Finds which of ``count`` sentences a decoder reads, given the :func:`row_order`.
 
-    Returns:
-        ``[R / K]`` int64, sentences, or None for all B in order; and K, the beams that read each, or 1 if their
-        numbers differ
+    Returns ``[R / K]`` int64, or None for all B in order; and K, the beams that read each, or 1 if they differ.
     """
     if order is None:
         return None, 1
@@ -58,15 +51,10 @@ def read_together(order: Optional[Tensor], count: int) -> tuple[Optional[Tensor]
 
 @dataclass(frozen=True)
 class PackedRows:
-    """Where the n positions of B rows, packed one after the other, are in ``[B, M]``.
+    """Where the n positions of B rows, packed one after the other, are in ``[B, M]``."""
 
-    Attributes:
-        places: ``[n]`` int64, ascending, in the flattened ``[B * M]``
-        shape: B and M
-    """
-
-    places: Tensor
-    shape: tuple[int, int]
+    places: Tensor  # ``[n]`` int64, ascending, in the flattened ``[B * M]``
+    shape: tuple[int, int]  # B and M
 
     @property
     def _is_full(self) -> bool:
@@ -103,26 +91,20 @@ class PackedRows:
 
 @dataclass(frozen=True)
 class Memory:
-    """The structure of B sentences that cross-attention needs beside their states.
+    """The structure of B sentences that cross-attention needs beside their states."""
 
-    The ``structure`` is padding ``[B, S]`` bool, or what else their encoder leaves; ``order`` see :func:`row_order`.
-    """
-
-    structure: Any
-    order: Optional[Tensor] = None
+    structure: Any  # padding ``[B, S]`` bool, or what else their encoder leaves
+    order: Optional[Tensor] = None  # see :func:`row_order`
 
 
 @dataclass(frozen=True)
 class ProjectedMemory:
-    """Keys and values ``[B, H, S, D / H]`` for one layer, and padding ``[B, S]`` bool; no row is padding alone.
+    """Keys and values for one layer; no row is padding alone."""
 
-    ``bias``, ``[B, H, S]`` or None, is added to the logits.
-    """
-
-    keys: Tensor
-    values: Tensor
-    padding: Tensor
-    bias: Optional[Tensor] = None
+    keys: Tensor  # ``[B, H, S, D / H]``
+    values: Tensor  # ``[B, H, S, D / H]``
+    padding: Tensor  # ``[B, S]`` bool
+    bias: Optional[Tensor] = None  # ``[B, H, S]``, added to the logits
 
     @functools.cached_property
     def read_parts(self) -> tuple[Tensor, Tensor, Tensor]:
@@ -274,19 +256,13 @@ class StatesAttention(SharedMemoryAttention):
 
 @dataclass(frozen=True)
 class MemoryType:
-    """How decoders read what an encoder leaves for them. Every encoder of the registry has one.
+    """How decoders read what an encoder leaves for them. Every encoder of the registry has one."""
 
-    Attributes:
-        attention: builds a cross-attention from a model's configuration and keywords of
-            :class:`fairseq.modules.MultiheadAttention`
-        parts: takes states and structure out of the encoder's output
-        describe: makes entries of the decoder's dict from attention weights ``[R, T, S]``, or None, and the encoder's
-            output. ``attn`` are weights ``[R, T, N]`` of source tokens, so that alignments and ``--replace-unk`` point
-            to words
-    """
-
+    # builds a cross-attention from a model's configuration and keywords of :class:`fairseq.modules.MultiheadAttention`
     attention: Callable[..., SharedMemoryAttention]
-    parts: Callable[[dict[str, list]], tuple[Tensor, Any]]
+    parts: Callable[[dict[str, list]], tuple[Tensor, Any]]  # takes states and structure out of the encoder's output
+    # makes entries of the decoder's dict from attention weights ``[R, T, S]``, or None, and the encoder's output.
+    # ``attn`` are weights ``[R, T, N]`` of source tokens, so that alignments and ``--replace-unk`` point to words
     describe: Callable[[Optional[Tensor], dict[str, list]], dict[str, list]]
 
     def view(self, encoder_out: dict[str, list]) -> tuple[Tensor, Memory]:

@@ -40,36 +40,25 @@ class Branches:
 
     The P branches are all that have some rank below the last or fewer nodes than the last length. All tensors are
     int32. Nodes are places in flattened ``[B, M]``.
-
-    Attributes:
-        node: ``[P]``, where each branch begins. The branches are in the order of the leaves; those to the same leaf
-            begin with that from the highest node
-        leaf: ``[P]``, where each branch ends: the column of the leaf in its sentence
-        by_length: ``[P]``, the order of the branches by the number of nodes on them, at most the last length, then by
-            node
-        rank_branch: ``[Q]``, ascending, the branch of each entry of the list of ranks
-        rank: ``[Q]``, rank of the branch's leaf, from 0, in nodes on the branch that are in the block of its first node
-        rank_times: ``[Q]``, the number of these nodes
-        by_rank: ``[Q]``, the order of these entries by rank, then by node
-        low_block: ``[U]``, ascending, block, from 1, of each entry of the list of ranks in lower blocks
-        low_branch: ``[U]``, ascending in a block, a branch to the leaf whose ranks they are
-        low_rank: ``[U]``, rank of the leaf in nodes above it that are in the block
-        low_times: ``[U]``, the number of these nodes
-        upper: for each block but the last ``[B, nodes]``, its nodes with lower blocks below them, as places in ``[M]``;
-            M at padding
     """
 
+    # ``[P]``, where each branch begins. The branches are in the order of the leaves; those to the same leaf begin with
+    # that from the highest node
     node: Tensor
-    leaf: Tensor
+    leaf: Tensor  # ``[P]``, where each branch ends: the column of the leaf in its sentence
+    # ``[P]``, the order of the branches by the number of nodes on them, at most the last length, then by node
     by_length: Tensor
-    rank_branch: Tensor
+    rank_branch: Tensor  # ``[Q]``, ascending, the branch of each entry of the list of ranks
+    # ``[Q]``, rank of the branch's leaf, from 0, in nodes on the branch that are in the block of its first node
     rank: Tensor
-    rank_times: Tensor
-    by_rank: Tensor
-    low_block: Tensor
-    low_branch: Tensor
-    low_rank: Tensor
-    low_times: Tensor
+    rank_times: Tensor  # ``[Q]``, the number of these nodes
+    by_rank: Tensor  # ``[Q]``, the order of these entries by rank, then by node
+    low_block: Tensor  # ``[U]``, ascending, block, from 1, of each entry of the list of ranks in lower blocks
+    low_branch: Tensor  # ``[U]``, ascending in a block, a branch to the leaf whose ranks they are
+    low_rank: Tensor  # ``[U]``, rank of the leaf in nodes above it that are in the block
+    low_times: Tensor  # ``[U]``, the number of these nodes
+    # for each block but the last ``[B, nodes]``, its nodes with lower blocks below them, as places in ``[M]``; M at
+    # padding
     upper: list[Tensor]
 
     def as_dict(self) -> dict[str, Any]:
@@ -241,27 +230,16 @@ def collate_trees(trees: Sequence[NodeArrays], pad: int) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class TreeBatch:
-    """B forests over a padded batch of leaves.
+    """B forests over a padded batch of leaves."""
 
-    Attributes:
-        label: ``[B, M]`` int64, ids in the label dictionary
-        start: ``[B, M]`` int64, column of the first leaf of each span
-        end: ``[B, M]`` int64, one past the column of the last leaf; equals ``start`` at padding
-        depth: ``[B, M]`` int64, 0 at a root
-        is_node: ``[B, M]`` bool, false at padding
-        is_leaf: ``[B, N]`` bool, false at padding; true at EOS, which no node covers
-        first_leaf: ``[B, 1]`` int64, column of the first leaf of each sentence
-        branches: as they were collated, with columns of leaves in sentences without padding
-    """
-
-    label: Tensor
-    start: Tensor
-    end: Tensor
-    depth: Tensor
-    is_node: Tensor
-    is_leaf: Tensor
-    first_leaf: Tensor
-    branches: Branches
+    label: Tensor  # ``[B, M]`` int64, ids in the label dictionary
+    start: Tensor  # ``[B, M]`` int64, column of the first leaf of each span
+    end: Tensor  # ``[B, M]`` int64, one past the column of the last leaf; equals ``start`` at padding
+    depth: Tensor  # ``[B, M]`` int64, 0 at a root
+    is_node: Tensor  # ``[B, M]`` bool, false at padding
+    is_leaf: Tensor  # ``[B, N]`` bool, false at padding; true at EOS, which no node covers
+    first_leaf: Tensor  # ``[B, 1]`` int64, column of the first leaf of each sentence
+    branches: Branches  # as they were collated, with columns of leaves in sentences without padding
 
     @classmethod
     def from_net_input(cls, source_spans: dict[str, Any], src_tokens: Tensor, pad: int) -> TreeBatch:

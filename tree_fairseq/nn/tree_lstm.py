@@ -11,8 +11,7 @@ from fairseq.models import FairseqDecoder, FairseqIncrementalDecoder
 from torch import Tensor, nn
 from torch.nn import functional
 
-MAX_POSITIONS = 100_000
-"""fairseq's limit for recurrent networks, which have none of their own."""
+MAX_POSITIONS = 100_000  # fairseq's limit for recurrent networks, which have none of their own
 
 
 class RecurrentDecoder(FairseqIncrementalDecoder):
@@ -69,22 +68,16 @@ class TreeLevels:
 
     The children of a level are the next level, so a network goes down or up in as many steps as the deepest tree has
     levels. Python reads the sizes of levels alone, which come with the batch (:func:`level_sizes`).
-
-    Attributes:
-        columns: ``[M]`` int64, row * N + column of each node
-        levels: ``[M]`` int64, depth of each node; 0 for roots
-        branches: ``[M]`` int64, branch under the parent; 0 for roots
-        above: for each level ``[nodes]`` int64, which node of the level above is the parent; all 0 for roots
-        branch_sizes: for each level the number of its nodes on each branch, n of them; roots count as branch 0
-        shape: B and N
     """
 
-    columns: Tensor
-    levels: Tensor
-    branches: Tensor
+    columns: Tensor  # ``[M]`` int64, row * N + column of each node
+    levels: Tensor  # ``[M]`` int64, depth of each node; 0 for roots
+    branches: Tensor  # ``[M]`` int64, branch under the parent; 0 for roots
+    # for each level ``[nodes]`` int64, which node of the level above is the parent; all 0 for roots
     above: tuple[Tensor, ...]
+    # for each level the number of its nodes on each branch, n of them; roots count as branch 0
     branch_sizes: list[list[int]]
-    shape: tuple[int, int]
+    shape: tuple[int, int]  # B and N
 
     @classmethod
     def of(

@@ -10,6 +10,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import repeat
 from pathlib import Path
 from typing import Any, TypeVar, Union
@@ -36,8 +37,7 @@ class Failure:
     reason: str
 
 
-Answers = Mapping[str, Union[str, Failure]]
-"""The answer to each text."""
+Answers = Mapping[str, Union[str, Failure]]  # the answer to each text
 
 
 def text_batches(texts: Sequence[str], batch_size: int) -> list[list[str]]:
@@ -121,11 +121,6 @@ def covers(line: str, parsed: ParsedText) -> bool:
     return True
 
 
-def _encode_text(parsed: ParsedText) -> str:
-    values = {"trees": write_forest(parsed.forest), "offsets": parsed.offsets}
-    return json.dumps(values, ensure_ascii=False, separators=(",", ":"))
-
-
 def decode_text(answer: str) -> ParsedText | None:
     """Returns the parse that an answer about raw text encodes; None if the answer is not one of ours."""
     try:
@@ -143,7 +138,9 @@ def parse_texts(parser: Any, kind: str, texts: list[str]) -> list[str | Failure]
     """
 
     if kind == "text":
-        return _written(parse_recovering(parser.parse_text, texts, covers), _encode_text)
+        lines: list[Any] = parse_recovering(parser.parse_text, texts, covers)
+        write = partial(json.dumps, ensure_ascii=False, separators=(",", ":"))
+        return _written(lines, lambda line: write({"trees": write_forest(line.forest), "offsets": line.offsets}))
     sentences = [text.split(" ") for text in texts]
     trees: list[Any] = parse_recovering(parser.parse, sentences, lambda words, tree: tree.leaves() == words)
     return _written(trees, lambda tree: write_forest((tree,)))
@@ -168,14 +165,9 @@ _TABLE = "CREATE TABLE IF NOT EXISTS parses (key BLOB PRIMARY KEY, value TEXT) W
 class ParseCache:
     """The answers of parsers to single texts, which the processes of one machine share.
 
-    Each call is one transaction, so a process that is killed leaves a batch as a whole or nothing of it.
-
-    Args:
-        parser: a name for all that decides the parser's answers; answers of other parsers are not found
-
-    Raises:
-        DiskFullError: the disk is full.
-        DataFolderError: the folder cannot be made or written, or the file is damaged.
+    Each call is one transaction, so a process that is killed leaves a batch as a whole or nothing of it. Answers belong
+    to ``parser``, a name for all that decides them. Raises DiskFullError if the disk is full, and DataFolderError if
+    the folder cannot be made or written, or the file is damaged.
     """
 
     def __init__(self, folder: str | os.PathLike, parser: str):

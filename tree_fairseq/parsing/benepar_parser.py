@@ -26,12 +26,11 @@ from tree_fairseq.support.python_versions import import_library
 from tree_fairseq.trees.bracket import unescape
 from tree_fairseq.trees.tree import Tree
 
+# benepar's published models, by language.
 MODELS = {lang: f"benepar_{lang}2" for lang in "ar de eu fr he hu ko pl sv zh".split()} | {"en": "benepar_en3"}
-"""benepar's published models, by language."""
 
 _ADAPTER_VERSION = 1
-_UNKNOWN_TAG = "UNK"
-"""benepar's tag where its model gives none."""
+_UNKNOWN_TAG = "UNK"  # benepar's tag where its model gives none
 
 
 def locate_model(options: ParserOptions) -> Path:
@@ -74,9 +73,8 @@ def _tag(tag: str) -> str:
 class BeneparParser:
     """benepar over words as they come; its trees have the root ``TOP``.
 
-    Raises:
-        MissingLibraryError: benepar is not installed
-        ParserUnavailableError: there is no model for the language, or it is not installed
+    Raises MissingLibraryError if benepar is not installed; ParserUnavailableError if there is no model for the
+    language, or it is not installed.
     """
 
     def __init__(self, options: ParserOptions):

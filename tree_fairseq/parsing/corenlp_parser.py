@@ -12,7 +12,6 @@ import functools
 import hashlib
 import http.client
 import json
-import logging
 import os
 import re
 import time
@@ -28,19 +27,14 @@ from tree_fairseq.parsing.parsers import ParserOptions, flat_tree, register_pars
 from tree_fairseq.trees.bracket import read_forest, unescape
 from tree_fairseq.trees.tree import Tree
 
-logger = logging.getLogger(__name__)
-
 DEFAULT_URL = "http://localhost:9000"
 # Raised when what this file makes of the server's answers changes, so that no older cached parse is used.
 _ADAPTER_VERSION = 1
 _LANGUAGES = ("ar", "de", "en", "es", "fr", "hu", "it", "zh")
-_TRIES = 4
-SECONDS = 60.0
-"""The time that the server has for one request."""
+SECONDS = 60.0  # the time that the server has for one request
 _GRACE = 5.0  # seconds that the server's own report of its time-out has to arrive
-_FIRST_WAIT = 0.5  # seconds before the second try; each further one waits twice as long
-# A server that is loading its models, or whose queue is full, answers with these for a while.
-_BUSY = (429, 502, 503, 504)
+_BUSY = (429, 502, 503, 504)  # the answers of a server that loads its models, or whose queue is full
+_WAITS = (0.0, 0.5, 1.0, 2.0)  # seconds before each try
 _VERSION = re.compile(r"[Vv]ersion\s*:?\s*(\d+(?:\.\d+)+)")
 _PROBE = "The old man the boat ."
 _PRETOKENIZED = {"tokenize.whitespace": "true", "ssplit.eolonly": "true"}
@@ -62,9 +56,8 @@ class CoreNlpServer:
     def annotate(self, text: str, properties: Mapping[str, str]) -> list[Mapping[str, Any]]:
         """Returns the sentences of CoreNLP's JSON for a text.
 
-        Raises:
-            ParserUnavailableError: nobody answers at the address, or not CoreNLP
-            RuntimeError: the server could not parse this text
+        Raises ParserUnavailableError if nobody answers at the address, or not CoreNLP; RuntimeError if the server could
+        not parse this text.
         """
         given = json.dumps({**properties, "timeout": str(int(1000 * self._timeout))}, sort_keys=True)
         answer = self._send("/?" + urllib.parse.urlencode({"properties": given}), text.encode("utf-8"))
@@ -76,9 +69,8 @@ class CoreNlpServer:
     def _send(self, path: str, body: bytes | None) -> str:
         request = urllib.request.Request(self._url + path, data=body)
         request.add_header("Content-Type", "text/plain; charset=utf-8")
-        for trial in range(_TRIES):
-            if trial:
-                time.sleep(_FIRST_WAIT * 2 ** (trial - 1))
+        for wait in _WAITS:
+            time.sleep(wait)
             try:
                 # The server ends a parse itself when its time is over, and says so.
                 with urllib.request.urlopen(request, timeout=self._timeout + _GRACE) as answer:
@@ -93,7 +85,6 @@ class CoreNlpServer:
                 if isinstance(error, TimeoutError) or "timed out" in reason:
                     message = f"the CoreNLP server at {self._url} gave no answer in {self._timeout:g} s"
                     raise RuntimeError(message) from None
-            logger.info("%s: %s; trial %d of %d", self._url, reason, trial + 1, _TRIES)
         raise ParserUnavailableError(
             f"no CoreNLP server answers at {self._url} ({reason}). Start one with "
             'java -mx4g -cp "stanford-corenlp/*" edu.stanford.nlp.pipeline.StanfordCoreNLPServer -port 9000, or say '
@@ -106,10 +97,8 @@ class CoreNlpParser:
     """The constituency parser of a CoreNLP server, for the languages of its models.
 
     Its identity has the server's version, the properties of the request and a digest of the parse of a fixed sentence,
-    so that parses of a server with other models are never mixed.
-
-    Raises:
-        ParserUnavailableError: CoreNLP has no parser for the language, or the address is not that of a server
+    so that parses of a server with other models are never mixed. Raises ParserUnavailableError if CoreNLP has no parser
+    for the language, or the address is not that of a server.
     """
 
     def __init__(self, options: ParserOptions):
@@ -150,20 +139,13 @@ class CoreNlpParser:
         return [_parsed_text(line, self._server.annotate(line, properties)) for line in lines]
 
 
-def _same_words(words: list[str], sentence: Mapping[str, Any]) -> bool:
-    """Returns whether the tokens of an answer are the words that were sent, however the server writes them."""
-    tokens = sentence.get("tokens", ())
-    return len(tokens) == len(words) and all(
-        word in (token.get("originalText"), token["word"], unescape(token["word"]))
-        for word, token in zip(words, tokens)
-    )
-
-
 def _tree_over(words: list[str], sentence: Mapping[str, Any]) -> Tree | None:
-    tree = tree_of_sentence(sentence)
-    if tree is None or not _same_words(words, sentence) or len(tree.leaves()) != len(words):
+    tree, tokens = tree_of_sentence(sentence), sentence.get("tokens", ())
+    if tree is None or len(tokens) != len(words) or len(tree.leaves()) != len(words):
         return None
-    return tree.map_leaves(words)
+    pairs = zip(words, tokens)  # however the server writes the words that were sent
+    are_same = all(word in (token.get("originalText"), token["word"], unescape(token["word"])) for word, token in pairs)
+    return tree.map_leaves(words) if are_same else None
 
 
 def _parsed_text(line: str, sentences: list[Mapping[str, Any]]) -> ParsedText | None:
@@ -185,8 +167,7 @@ _NO_PARSE = "SENTENCE_SKIPPED_OR_UNPARSABLE"
 def tree_of_sentence(sentence: Mapping[str, Any]) -> Tree | None:
     """Returns the tree of a sentence of CoreNLP's JSON, or None where CoreNLP gave none.
 
-    Raises:
-        InputError: there is no constituency parse, because CoreNLP ran without the annotator ``parse``
+    Raises InputError if there is no constituency parse, because CoreNLP ran without the annotator ``parse``.
     """
     if "parse" not in sentence:
         hint = "Run CoreNLP with the annotator parse."

@@ -106,24 +106,18 @@ def shards_of(text: str | os.PathLike, folder: str | os.PathLike, count: int | N
 
 @dataclass(frozen=True)
 class ShardReport:
-    """The contents of the marker of a finished shard.
+    """The contents of the marker of a finished shard."""
 
-    Attributes:
-        parser: names all that decides the trees: :func:`parser_digest`
-        text_bytes: size of the whole text
-        text_sha256, trees_sha256: of the shard's lines and of their trees
-        lines, sentences: their numbers in the shard
-        failures: line, from 1 in the shard, and reason for each sentence with a flat tree
-        left_out: how often what no sentence has was left out of ready-made trees
-    """
-
-    parser: str
-    text_bytes: int
+    parser: str  # names all that decides the trees: :func:`parser_digest`
+    text_bytes: int  # size of the whole text
+    # text_sha256, trees_sha256: of the shard's lines and of their trees
     text_sha256: str
     trees_sha256: str
+    # lines, sentences: their numbers in the shard
     lines: int
     sentences: int
-    failures: list[tuple[int, str]]
+    failures: list[tuple[int, str]]  # line, from 1 in the shard, and reason for each sentence with a flat tree
+    # how often what no sentence has was left out of ready-made trees
     left_out: dict[str, int] = field(default_factory=dict)
 
 
@@ -132,9 +126,8 @@ def parse_blocks(
 ) -> ShardReport:
     """Parses the lines of a shard and writes their trees; messages count its lines from ``first_line``.
 
-    Raises:
-        InputError: lines cannot be read.
-        LeafMismatchError: a sentence failed, and ``on_parse_error`` is ``stop``.
+    Raises InputError if lines cannot be read; LeafMismatchError if a sentence failed, and ``on_parse_error`` is
+    ``stop``.
     """
     text, trees, faults = hashlib.sha256(), hashlib.sha256(), FaultyLines()
     lines = sentences = 0
@@ -216,19 +209,13 @@ def read_report(trees: Path) -> ShardReport | None:
 
 @dataclass(frozen=True)
 class ParsedCorpus:
-    """The result of parsing a text.
-
-    Attributes:
-        failed: how many sentences have a flat tree, by number of the line, from 1
-        shards: the files of the trees, one forest a line, and their reports, in order
-        parsed: how many sentences were parsed in this run
-    """
+    """The result of parsing a text."""
 
     lines: int
     sentences: int
-    failed: dict[int, int]
-    shards: list[tuple[Path, ShardReport]]
-    parsed: int
+    failed: dict[int, int]  # how many sentences have a flat tree, by number of the line, from 1
+    shards: list[tuple[Path, ShardReport]]  # the files of the trees, one forest a line, and their reports, in order
+    parsed: int  # how many sentences were parsed in this run
 
 
 def parse_corpus(
@@ -242,16 +229,10 @@ def parse_corpus(
     """Parses a text file; each line becomes a forest.
 
     The finished shards in ``folder`` of an earlier run, of the same lines by the same parser, are kept. The trees are
-    the same for any number of processes, and however often a run was stopped.
-
-    Args:
-        pool: processes that parse, here or elsewhere; by default this one does
-        cache: folder of a cache of sentences, which texts share (:class:`~tree_fairseq.parsing.batches.ParseCache`)
-
-    Raises:
-        TooManyParseFailuresError: more sentences failed than ``options.max_parse_failures`` allows.
-        ParserError, WorkerDiedError: the parser is not available, or failed; a parsing process was killed.
-        InputError, DiskFullError: a line cannot be read; there is no room for the trees.
+    the same for any number of processes, and however often a run was stopped. The processes of ``pool`` parse, by
+    default this one; texts share ``cache``, the folder of a :class:`~tree_fairseq.parsing.batches.ParseCache`. Raises
+    TooManyParseFailuresError if more sentences failed than ``options.max_parse_failures`` allows, ParserError if the
+    parser failed, WorkerDiedError if a process was killed, and InputError if a line cannot be read.
     """
     started, text = time.monotonic(), Path(text)
     parser = LineParser(options, cache=cache)

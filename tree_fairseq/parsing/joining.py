@@ -19,8 +19,7 @@ _SHOWN = 20
 def finished_shards(folder: Path) -> list[tuple[Path, ShardReport]]:
     """Returns the files and reports of all shards of a text, in order, from markers in a folder.
 
-    Raises:
-        DataFolderError: shards are missing, which the message lists, or do not belong together.
+    Raises DataFolderError if shards are missing, which the message lists, or do not belong together.
     """
     counts = {int(name[2]) for path in folder.glob("*.json") if (name := _MARKER.fullmatch(path.name))}
     if not counts:

@@ -14,39 +14,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Union
 
-from tree_fairseq.errors import (
-    DepthLimitError,
-    EmptyTreeError,
-    ExtraCloseError,
-    InputError,
-    LeafMismatchError,
-    MixedChildrenError,
-    ParserError,
-    TreeFormatError,
-    UnclosedTreeError,
-    UnlabelledTreeError,
-)
+from tree_fairseq import errors
+from tree_fairseq.parsing import parsers, pieces
 from tree_fairseq.parsing.batches import Answers, Failure, ParseCache, parse_texts, text_batches
 from tree_fairseq.parsing.interface import ConstituencyParser
-from tree_fairseq.parsing.parsers import (
-    ARGUMENTS,
-    FLAT_LABEL,
-    FLAT_TAG,
-    ParserOptions,
-    build_parser,
-    flat_tree,
-    registered_parser,
-)
-from tree_fairseq.parsing.pieces import (
-    RawLine,
-    SplitWords,
-    finish_raw_line,
-    join_pieces,
-    join_text,
-    load_subword_model,
-    splice_pieces,
-    subword_model_hash,
-)
 from tree_fairseq.support.options import refuse_unread
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.bracket import read_forest, unescape, write_forest
@@ -63,15 +34,12 @@ _LINE_OPTIONS = ("ssplit", "tokenize", "subwords", "strip_function_tags")
 
 @dataclass(frozen=True)
 class ParsedLine:
-    """The forest of a line in brackets, the number of its sentences, and the reason for each one with a flat tree.
-
-    ``left_out`` counts the parts of ready-made trees that are not words of a sentence.
-    """
+    """The forest of a line in brackets, the number of its sentences, and the reason for each one with a flat tree."""
 
     written: str
     sentences: int
     failures: tuple[str, ...] = ()
-    left_out: Counter[str] = field(default_factory=Counter)
+    left_out: Counter[str] = field(default_factory=Counter)  # parts of ready-made trees that are no words
 
     @property
     def failed(self) -> int:
@@ -86,17 +54,13 @@ class ParsedLine:
 
 @dataclass(frozen=True)
 class PreparedLine:
-    """A line before it is parsed; a line of ready-made trees has its ``result`` already.
-
-    Its ``texts`` are the requests: the words of each sentence, joined by blanks, or the whole line of raw text.
-    ``split`` has the words and pieces of each sentence; ``raw`` takes its place for raw text.
-    """
+    """A line before it is parsed."""
 
     number: int
-    texts: list[str] = field(default_factory=list)
-    split: list[SplitWords] = field(default_factory=list)
-    raw: RawLine | None = None
-    result: ParsedLine | None = None
+    texts: list[str] = field(default_factory=list)  # requests: the words of each sentence, or all raw text
+    split: list[pieces.SplitWords] = field(default_factory=list)  # of each sentence
+    raw: pieces.RawLine | None = None  # takes the place of ``split`` for raw text
+    result: ParsedLine | None = None  # of a line of ready-made trees
 
 
 _MODEL = {"parser_dir", "package", "device"}
@@ -110,39 +74,41 @@ _UNREAD = {
 }
 
 
-def unread_options(options: ParserOptions) -> set[str]:
+def unread_options(options: parsers.ParserOptions) -> set[str]:
     """Returns the options that the parser does not read; a parser of the user's may read all."""
     # Words of ready-made trees have the marks of pieces only if a model has split some of them.
     return _UNREAD.get(options.name, set()) - ({"subwords"} if options.subword_model else set())
 
 
-def require_read(*sides: ParserOptions) -> None:
+def require_read(*sides: parsers.ParserOptions) -> None:
     """Raises InputError for an option of the sides that is not its default, and that none of their parsers reads."""
     unread = set.intersection(*map(unread_options, sides))
-    for name, argument in ARGUMENTS.items():
-        default = ParserOptions.__dataclass_fields__[name].default
+    for name, argument in parsers.ARGUMENTS.items():
+        default = parsers.ParserOptions.__dataclass_fields__[name].default
         if name in unread and any(getattr(options, name) != default for options in sides):
             readers = ", ".join(parser for parser, others in _UNREAD.items() if name not in others)
-            parsers = ",".join(dict.fromkeys(options.name for options in sides))
-            refuse_unread({argument}, {argument: f"it goes with --tree-parser {readers}"}, f"--tree-parser {parsers}")
+            names = ",".join(dict.fromkeys(options.name for options in sides))
+            refuse_unread({argument}, {argument: f"it goes with --tree-parser {readers}"}, f"--tree-parser {names}")
 
 
 class LineParser:
     """Parses lines with the parser that the options name, or with another one; raises ParserError if it is missing."""
 
-    def __init__(self, options: ParserOptions, parser: ConstituencyParser | None = None, cache: TextPath = None):
+    def __init__(
+        self, options: parsers.ParserOptions, parser: ConstituencyParser | None = None, cache: TextPath = None
+    ):
         self.options = options
         # Ready-made trees need none.
-        self.parser = parser if parser is not None or options.name == "brackets" else build_parser(options)
+        self.parser = parser if parser is not None or options.name == "brackets" else parsers.build_parser(options)
         self.kind = "text" if options.tokenize == "stanza" else "words"
-        self._model = load_subword_model(options.subword_model)
+        self._model = pieces.load_subword_model(options.subword_model)
         if self.kind == "text" and self.parser is not None and not hasattr(self.parser, "parse_text"):
-            raise ParserError(
+            raise errors.ParserError(
                 f"--tree-tokenize parser: --tree-parser {options.name} finds no tokens in raw text; stanza and corenlp "
                 "do. Tokenise the text first, or use one of these"
             )
         self._cache = None
-        if cache is not None and self.parser is not None and registered_parser(options.name).expensive:
+        if cache is not None and self.parser is not None and parsers.registered_parser(options.name).expensive:
             self._cache = ParseCache(cache, self.cache_key())
 
     @property
@@ -163,7 +129,7 @@ class LineParser:
         return {
             "parser": self._parser_identity(),
             "lines": lines,
-            "subword_model": subword_model_hash(self.options.subword_model),
+            "subword_model": pieces.subword_model_hash(self.options.subword_model),
             "version": _VERSION,
         }
 
@@ -184,7 +150,7 @@ class LineParser:
         tags = [] if self.parser is None else getattr(self.parser, "tags", self.parser.inventory)()
         if self.options.tag_separators:
             labels, tags = ([bare_label(label, self.options.tag_separators) for label in own] for own in (labels, tags))
-        return sorted({*labels, FLAT_LABEL, FLAT_TAG}), sorted({*tags, FLAT_TAG})
+        return sorted({*labels, parsers.FLAT_LABEL, parsers.FLAT_TAG}), sorted({*tags, parsers.FLAT_TAG})
 
     def cache_key(self) -> str:
         """Returns a name for all that decides the parser's own trees, before they become the forest of a line."""
@@ -202,15 +168,15 @@ class LineParser:
                 forest = split_words(forest, self._model.split(leaves))
             return PreparedLine(number, result=ParsedLine(write_forest(forest), len(forest), reasons, left_out))
         if self.kind == "text":
-            raw = join_text(line, self.options)
+            raw = pieces.join_text(line, self.options)
             return PreparedLine(number, texts=[raw.text] if raw.text.strip() else [], raw=raw)
-        split = join_pieces(tokens(line), self.options, self._model)
+        split = pieces.join_pieces(tokens(line), self.options, self._model)
         visible = list(map(unescape_entities, split.words))
         spans = split_sentences(visible) if self.options.ssplit == "punct" else [(0, len(visible))] if visible else []
         return PreparedLine(
             number,
             texts=[" ".join(visible[start:end]) for start, end in spans],
-            split=[SplitWords(split.words[start:end], split.pieces[start:end]) for start, end in spans],
+            split=[pieces.SplitWords(split.words[start:end], split.pieces[start:end]) for start, end in spans],
         )
 
     def _finish(self, line: PreparedLine, answers: Answers, path: TextPath) -> ParsedLine:
@@ -221,17 +187,17 @@ class LineParser:
         own = [answers[text] for text in line.texts]
         for text, answer in zip(line.texts, own):
             if isinstance(answer, Failure) and self.options.on_parse_error == "stop":
-                raise LeafMismatchError(
+                raise errors.LeafMismatchError(
                     f"{place}: a sentence could not be parsed ({answer.reason}): {text[:200]}. "
                     "--on-parse-error flat gives such sentences a flat tree"
                 )
         try:
             forest = self._forest(line, own)
-        except InputError as error:
+        except errors.InputError as error:
             raise error.at(path, line.number) from None
         if forest is None:
             assert self._cache is not None
-            raise LeafMismatchError(
+            raise errors.LeafMismatchError(
                 f"{place}: the tree in the parse cache {self._cache.path} is not that of the sentence; delete the cache"
             )
         reasons = [answer.reason.splitlines()[0] for answer in own if isinstance(answer, Failure)]
@@ -240,14 +206,14 @@ class LineParser:
     def _forest(self, line: PreparedLine, answers: Sequence[str | Failure]) -> tuple[str, int] | None:
         """Returns the forest of a line in brackets and the number of its sentences; None if an answer is another's."""
         if line.raw is not None:
-            return finish_raw_line(line.raw, answers[0] if answers else "", self._model, self._changed)
+            return pieces.finish_raw_line(line.raw, answers[0] if answers else "", self._model, self._changed)
         written = []
         for text, split, answer in zip_equal(line.texts, line.split, answers):
             words = text.split(" ")
-            tree = write_forest((flat_tree(words),)) if isinstance(answer, Failure) else answer
+            tree = write_forest((parsers.flat_tree(words),)) if isinstance(answer, Failure) else answer
             if self.options.tag_separators:
                 tree = write_forest(self._changed(read_forest(tree)))
-            spliced = splice_pieces(tree, words, split.pieces)
+            spliced = pieces.splice_pieces(tree, words, split.pieces)
             if spliced is None:
                 return None
             written.append(spliced)
@@ -260,11 +226,9 @@ class LineParser:
     def parse_lines(self, lines: Sequence[str], first_line: int = 1, path: TextPath = None) -> list[ParsedLine]:
         """Returns the forest of each line; its leaves are the tokens of the line's token file.
 
-        The lines have no line ends. Messages name the file ``path``, and count its lines from ``first_line``.
-
-        Raises:
-            InputError: lines should be trees and are not, or hold a character that other programs take for their end.
-            LeafMismatchError: a sentence failed and ``on_parse_error`` is ``stop``.
+        The lines have no line ends. Messages name the file ``path``, and count its lines from ``first_line``. Raises
+        InputError if lines should be trees and are not, or hold a character that other programs take for their end;
+        LeafMismatchError if a sentence failed and ``on_parse_error`` is ``stop``.
         """
         prepared, faults = [], FaultyLines()
         for number, line in enumerate(lines, start=first_line):
@@ -293,12 +257,12 @@ def _digest(values: Any) -> str:
 
 # The words of a line with one of these faults are still known: they are neither brackets nor follow an opening one.
 _WORDS_REMAIN = (
-    DepthLimitError,
-    EmptyTreeError,
-    ExtraCloseError,
-    MixedChildrenError,
-    UnclosedTreeError,
-    UnlabelledTreeError,
+    errors.DepthLimitError,
+    errors.EmptyTreeError,
+    errors.ExtraCloseError,
+    errors.MixedChildrenError,
+    errors.UnclosedTreeError,
+    errors.UnlabelledTreeError,
 )
 _OPENING_OR_WORD = re.compile(r"\([ \t]*[^ \t()]*|\)|([^ \t()]+)")
 
@@ -324,7 +288,7 @@ def read_bracketed(
     """
     try:
         return read_forest(line, path=path, line_number=number), ()
-    except TreeFormatError as error:
+    except errors.TreeFormatError as error:
         # The words, still escaped: ``a`` and ``b`` of ``(S (NN a b) ) (``.
         words = [word for word in _OPENING_OR_WORD.findall(line) if word]
         is_readable = bool(words) and isinstance(error, _WORDS_REMAIN)
@@ -333,11 +297,11 @@ def read_bracketed(
         reason = error.message
         if not is_readable:
             return (), (reason,)
-    flat = (flat_tree([unescape(word) for word in words]),)
+    flat = (parsers.flat_tree([unescape(word) for word in words]),)
     try:
         # A reader of the tree must find the same words.
         write_forest(flat)
-    except TreeFormatError as error:
+    except errors.TreeFormatError as error:
         raise error.at(path, number) from None
     return flat, (reason,)
 
@@ -363,7 +327,6 @@ def split_sentences(words: list[str]) -> list[tuple[int, int]]:
 
 
 def _ends_sentence(words: list[str], position: int) -> bool:
-    """Returns whether the word before ``position`` is final punctuation."""
     word = words[position - 1]
     if _ELLIPSIS.fullmatch(word):
         return position < len(words) and words[position][:1].isupper()
@@ -371,7 +334,6 @@ def _ends_sentence(words: list[str], position: int) -> bool:
 
 
 def _closes(words: list[str], start: int, position: int) -> bool:
-    """Returns whether the word at ``position`` belongs to the end of the sentence that began at ``start``."""
     word = words[position]
     if word in _STRAIGHT_QUOTES:
         return words[start:position].count(word) % 2 == 1

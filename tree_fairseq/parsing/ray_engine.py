@@ -33,11 +33,9 @@ def pool_for(args: argparse.Namespace) -> ProcessPool:
 
 
 class RayPool(ProcessPool):
-    """A pool whose parsing processes are those of a Ray cluster.
+    """A pool whose parsing processes are those of a Ray cluster: of this machine alone, without an ``address``.
 
-    Args:
-        workers: processes of this machine for other work; without an address, also of a cluster of this machine alone
-        address: of a running cluster, as ``ray.init`` takes it: ``auto``, ``HOST:PORT`` or ``ray://HOST:PORT``
+    ``ray.init`` takes the address: ``auto``, ``HOST:PORT`` or ``ray://HOST:PORT``. ``workers`` do other work here.
     """
 
     is_remote = True

@@ -22,16 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from tree_fairseq.errors import LanguageWithoutParserError, ParserUnavailableError, TreeFairseqError
+from tree_fairseq.parsing import stanza_trees
 from tree_fairseq.parsing.interface import ParsedText
 from tree_fairseq.parsing.parsers import ParserOptions, register_parser
-from tree_fairseq.parsing.stanza_trees import (
-    choose_tag_column,
-    known_tags,
-    merge_multiword_tokens,
-    tag_words,
-    to_label,
-    to_tree,
-)
 from tree_fairseq.support.files import file_sha256
 from tree_fairseq.support.python_versions import ONLY_WEIGHTS, environment, zip_equal
 from tree_fairseq.trees.tree import Tree
@@ -41,8 +34,7 @@ logger = logging.getLogger(__name__)
 # Raised when what this file makes of Stanza's output changes, so that no older cached parse is used.
 _ADAPTER_VERSION = 1
 
-Models = dict[str, Path]
-"""The files of one parser, by the argument of ``stanza.Pipeline`` that takes each."""
+Models = dict[str, Path]  # the files of one parser, by the argument of ``stanza.Pipeline`` that takes each
 
 _MODELS = {"tokenize": "tokenizer.pt", "mwt": "mwt.pt", "pos": "tagger.pt", "constituency": "constituency.pt"}
 """The file of each processor's model in a flat folder."""
@@ -61,11 +53,9 @@ def find_models(folder: str | os.PathLike, options: ParserOptions) -> Models:
     """Finds the model files of the tagger and the constituency parser in a folder.
 
     A flat folder has ``constituency.pt``, ``tagger.pt``, ``pretrain.pt``, ... A folder in Stanza's own layout has
-    ``resources.json`` and ``LANG/PROCESSOR/PACKAGE.pt``.
-
-    Raises:
-        ParserUnavailableError: a file is missing; the message names it and the command that fetches it.
-        LanguageWithoutParserError: Stanza's list in this folder has no constituency model for the language.
+    ``resources.json`` and ``LANG/PROCESSOR/PACKAGE.pt``. Raises ParserUnavailableError if a file is missing, with the
+    command that fetches it, and LanguageWithoutParserError if Stanza's list in this folder has no constituency model
+    for the language.
     """
     folder = Path(folder)
     tokenizers = ["tokenize", "mwt"] if options.tokenize == "stanza" else []
@@ -246,7 +236,6 @@ def _downloaded_models(options: ParserOptions) -> Models:
 
 
 def _load_pipeline(options: ParserOptions, processors: list[str], models: Models) -> Any:
-    """Returns Stanza's pipeline with these processors and model files."""
     stanza = _import_stanza()
     device = options.device
     try:
@@ -280,9 +269,8 @@ def _load_pipeline(options: ParserOptions, processors: list[str], models: Models
 class StanzaParser:
     """Stanza's tagger and constituency parser.
 
-    Raises:
-        ParserUnavailableError: there are no models, or they cannot be downloaded.
-        LanguageWithoutParserError: Stanza has no constituency model for the language.
+    Raises ParserUnavailableError if there are no models, or they cannot be downloaded; LanguageWithoutParserError if
+    Stanza has no constituency model for the language.
     """
 
     def __init__(self, options: ParserOptions):
@@ -306,13 +294,13 @@ class StanzaParser:
         """Returns all phrase labels that the model can build, and all tags."""
         self._load()
         labels = {*self._pipeline.processors["constituency"].get_constituents(), *self._model().root_labels}
-        return sorted({*map(to_label, labels), *self.tags()})
+        return sorted({*map(stanza_trees.to_label, labels), *self.tags()})
 
     def tags(self) -> list[str]:
         """Returns all tags that the tagger can give or the parser has learned."""
         self._load()
-        known = known_tags(self._pipeline.processors["pos"])[self._tag_column]
-        return sorted({to_label(tag) for tag in {*known, *self._model().tags} if tag and tag != "_"})
+        known = stanza_trees.known_tags(self._pipeline.processors["pos"])[self._tag_column]
+        return sorted({stanza_trees.to_label(tag) for tag in {*known, *self._model().tags} if tag and tag != "_"})
 
     def parse(self, sentences: list[list[str]]) -> list[Tree | None]:
         """Sentences on which the model gives up have None."""
@@ -332,7 +320,9 @@ class StanzaParser:
                 found = self._parse_document(document)
                 trees = [tree for tree in found if tree is not None]
                 is_whole = len(trees) == len(found)
-                results.append(merge_multiword_tokens(line, document.sentences, trees) if is_whole else None)
+                results.append(
+                    stanza_trees.merge_multiword_tokens(line, document.sentences, trees) if is_whole else None
+                )
         return results
 
     def _parse_document(self, document: Any) -> list[Tree | None]:
@@ -342,11 +332,11 @@ class StanzaParser:
         may be empty; and when the model gives up on a sentence, the processor gives later trees to earlier sentences.
         So a tree is only taken where its words agree.
         """
-        tagged = tag_words(document.sentences, self._tag_column)
+        tagged = stanza_trees.tag_words(document.sentences, self._tag_column)
         order = sorted(range(len(tagged)), key=lambda position: -len(tagged[position]))
         parsed = self._model().parse_tagged_words([tagged[position] for position in order], self._options.batch_size)
         results: list[Tree | None] = [None] * len(tagged)
-        remaining = map(to_tree, parsed)
+        remaining = map(stanza_trees.to_tree, parsed)
         candidate = next(remaining, None)
         for position in order:
             if candidate is not None and candidate.leaves() == [word for word, _ in tagged[position]]:
@@ -363,5 +353,5 @@ class StanzaParser:
             return
         processors = ["tokenize", *(["mwt"] if "mwt_model_path" in self._models else []), "pos", "constituency"]
         pipeline = _load_pipeline(self._options, processors, self._models)
-        self._tag_column = choose_tag_column(pipeline)
+        self._tag_column = stanza_trees.choose_tag_column(pipeline)
         self._pipeline = pipeline

@@ -22,8 +22,7 @@ from tree_fairseq.parsing.line_parser import unread_options
 from tree_fairseq.parsing.parsers import ParserOptions, parser_names
 from tree_fairseq.support.options import flag_of, refuse_unread
 
-PARSER_FOLDER = "parser"
-"""The model of the parser in a released folder."""
+PARSER_FOLDER = "parser"  # the model of the parser in a released folder
 
 _OF_USERS = {"name": "tree_parser", "parser_dir": "parser_dir", "corenlp_url": "corenlp_url"}
 _WEIGHTS_ONLY = ("stanza",)  # for which its adapter sees to it; benepar's loading depends on the version of torch
@@ -32,13 +31,8 @@ _WEIGHTS_ONLY = ("stanza",)  # for which its adapter sees to it; benepar's loadi
 def options_for_new_text(options: ParserOptions, folder: Path, cfg: Any) -> ParserOptions:
     """Returns how new text is parsed: as the folder says, except for what the user named.
 
-    Args:
-        options: those that the folder names
-        folder: of the ``tree.json``
-        cfg: has what the user named as ``tree_parser``, ``parser_dir`` and ``corenlp_url``; None for nothing
-
-    Raises:
-        UntrustedFolderError: the folder names what only a user may name, and the user did not
+    ``cfg`` has what the user named as ``tree_parser``, ``parser_dir`` and ``corenlp_url``, None for nothing. Raises
+    UntrustedFolderError if the folder names what only a user may name, and the user did not.
     """
     given = {name: getattr(cfg, option) for name, option in _OF_USERS.items() if getattr(cfg, option) is not None}
     options = with_own_models(options, folder).replace(**given)
@@ -77,7 +71,9 @@ def with_own_models(options: ParserOptions, folder: Path) -> ParserOptions:
 def untrusted(options: ParserOptions, folder: Path) -> dict[str, str]:
     """Returns what the folder may not decide, by option: a sentence that says why, and what to give instead."""
     found = {}
-    if not _is_registered(options.name):
+    module, _, own_name = options.name.rpartition(":")
+    # Nothing that a folder names is imported.
+    if own_name not in parser_names() or module and module not in sys.modules:
         found["name"] = f"the parser {options.name}, which is not registered here: the code of its module would run"
     if options.parser_dir is not None and "parser_dir" not in unread_options(options):
         if not _is_inside(options.parser_dir, folder):
@@ -100,14 +96,7 @@ def untrusted(options: ParserOptions, folder: Path) -> dict[str, str]:
     return found
 
 
-def _is_registered(name: str) -> bool:
-    """Returns whether a parser is there without the import of anything that a folder names."""
-    module, _, own_name = name.rpartition(":")
-    return own_name in parser_names() and (not module or module in sys.modules)
-
-
 def _is_inside(path: str | os.PathLike, folder: Path) -> bool:
-    """Returns whether a file or folder, with all that is in it, is in a folder, also through links."""
     root, own = folder.resolve(), Path(path)
     return all(root in each.resolve().parents for each in itertools.chain([own], own.rglob("*")))
 

@@ -18,7 +18,7 @@ from tree_fairseq.data_bin.manifest import MANIFEST_NAME
 from tree_fairseq.errors import DestinationExistsError, InputError
 from tree_fairseq.preprocessing.plan import INDIFFERENT
 from tree_fairseq.support.files import atomic_file, read_json, write_json
-from tree_fairseq.trees.text import CHUNK_LINES, TextInput, inspect_text, require_parallel
+from tree_fairseq.trees.text import CHUNK_LINES, inspect_text, require_parallel
 
 logger = logging.getLogger(__name__)
 
@@ -32,11 +32,9 @@ def preprocess_in_parts(args: Namespace, lacks_trees: bool, preprocess: Callable
     """Preprocesses ``--parts`` equal parts of the training text; parts that are complete stay as they are.
 
     The dictionaries, labels and subword model of the first part, which has the other splits, too, are those of all.
-    Arguments that do not change the files may differ when a stopped command is given again.
-
-    Raises:
-        InputError: the arguments do not go together, or the text has fewer lines than parts.
-        DestinationExistsError: the destination has parts of another command, or of a text that was changed.
+    Arguments that do not change the files may differ when a stopped command is given again. Raises InputError if the
+    arguments do not go together, or the text has fewer lines than parts; DestinationExistsError if the destination has
+    parts of another command, or of a text that was changed.
     """
     destination = Path(args.destdir)
     if lacks_trees or args.parts < 1 or not args.trainpref or args.dict_only or args.alignfile:
@@ -67,9 +65,17 @@ def preprocess_in_parts(args: Namespace, lacks_trees: bool, preprocess: Callable
         where = "[trees] part %d of %d: lines %d to %d of %s are the lines of %s"
         logger.info(where, number + 1, args.parts, first + 1, last, args.trainpref, cut / "train")
         for suffix, text in texts.items():
-            _copy_lines(text, first, last, cut / f"train.{suffix}")
+            chunk = text.chunks[first // CHUNK_LINES]
+            before = chunk.first_line - 1
+            with open(text.path, "rb") as file, atomic_file(cut / f"train.{suffix}", "wb") as written:
+                file.seek(chunk.start)
+                written.writelines(itertools.islice(file, first - before, last - before))
         own = {"parts": None, "trainpref": str(cut / "train"), "destdir": str(folder)}
-        preprocess(Namespace(**{**vars(args), **own, **(_like(folders[0], args) if number else {})}))
+        if number:  # the dictionaries are those of the first part
+            own |= {**_FIRST_ONLY, "srcdict": str(folders[0] / f"dict.{args.source_lang}.txt"), "tgtdict": None}
+            if not (args.only_source or args.joined_dictionary):
+                own["tgtdict"] = str(folders[0] / f"dict.{args.target_lang}.txt")
+        preprocess(Namespace(**{**vars(args), **own}))
         shutil.rmtree(cut)
     logger.info("[trees] all parts are complete: fairseq-train %s", ":".join(map(str, folders)))
 
@@ -85,20 +91,3 @@ def _keep_record(destination: Path, command: dict) -> None:
         raise DestinationExistsError(f"{problem}: choose another --destdir, or remove this one")
     destination.mkdir(parents=True, exist_ok=True)
     write_json(destination / RECORD, command)
-
-
-def _like(folder: Path, args: Namespace) -> dict[str, str | bool | None]:
-    """The arguments of a part that differ from those of the first one, which is in ``folder``."""
-    source = str(folder / f"dict.{args.source_lang}.txt")
-    has_own = not (args.only_source or args.joined_dictionary)
-    target = str(folder / f"dict.{args.target_lang}.txt") if has_own else None
-    return {**_FIRST_ONLY, "srcdict": source, "tgtdict": target}
-
-
-def _copy_lines(text: TextInput, first: int, last: int, path: Path) -> None:
-    """Copies the lines from ``first``, counted from zero, up to ``last``, which is not among them."""
-    chunk = text.chunks[first // CHUNK_LINES]
-    before = chunk.first_line - 1
-    with open(text.path, "rb") as file, atomic_file(path, "wb") as cut:
-        file.seek(chunk.start)
-        cut.writelines(itertools.islice(file, first - before, last - before))

@@ -35,10 +35,8 @@ from tree_fairseq.trees.text import TextInput, inspect_text, read_lines, require
 
 logger = logging.getLogger(__name__)
 
-Inputs = dict[tuple[str, str], TextInput]
-"""Text files by split and language."""
-StockMain = Callable[[Namespace], None]
-"""fairseq's own ``main``."""
+Inputs = dict[tuple[str, str], TextInput]  # text files by split and language
+StockMain = Callable[[Namespace], None]  # fairseq's own ``main``
 PER_SIDE = ("tree_parser", "tree_lang", "parser_dir", "parser_package")
 """Arguments that may have two values, separated by a comma, if both sides get trees."""
 _SHOWN = "(default: %(default)s)"
@@ -99,22 +97,21 @@ INDIFFERENT = {field.name for field in fields(CommonConfig)} | {"workers", "pars
 
 @dataclass(frozen=True)
 class SymbolSide:
-    """A side whose lines become sequences of symbols: lines of trees, or sentences that are parsed with ``options``.
-
-    Names in programs are spelled as the file ``spelling`` says; a line that does not parse is an unknown symbol if the
-    side ``skips`` such lines.
-    """
+    """A side whose lines become sequences of symbols: lines of trees, or sentences that are parsed with ``options``."""
 
     side: str
     lang: str
     notation: str
     encoding: SymbolEncoding
     options: ParserOptions | None = None
-    spelling: Path | None = None
-    skips: bool = False
+    spelling: Path | None = None  # the file that says how names in programs are spelled
+    skips: bool = False  # whether a line that does not parse is an unknown symbol
 
     def record(self) -> SymbolSideRecord:
         """Returns the side's record for the manifest, without degree and splits."""
+        # What parsed the lines: a parser of sentences, or the library of a programming language.
+        language = notation_named(self.notation)
+        parsed_by = language if self.options is None else LineParser(self.options)
         return SymbolSideRecord(
             side=self.side,
             modality="tree" if self.options is None else "constituency",
@@ -124,15 +121,8 @@ class SymbolSide:
             mark=ARITY_MARK,
             degree=0,
             parser=None if self.options is None else self.options.to_json(),
-            identity=self._identity(),
+            identity=parsed_by.identity() if isinstance(parsed_by, (LineParser, Language)) else None,
         )
-
-    def _identity(self) -> dict[str, Any] | None:
-        """Returns what parsed the lines: a parser of sentences, or the library of a programming language."""
-        if self.options is not None:
-            return LineParser(self.options).identity()
-        notation = notation_named(self.notation)
-        return notation.identity() if isinstance(notation, Language) else None
 
     @functools.cached_property
     def reader(self) -> Notation:
@@ -154,23 +144,14 @@ class Split:
 
 @dataclass(frozen=True)
 class PreprocessPlan:
-    """The folder that a ``fairseq-preprocess`` command asks for.
+    """The folder that a ``fairseq-preprocess`` command asks for."""
 
-    Attributes:
-        args: the arguments
-        languages: source, and target unless ``--only-source``
-        splits: those whose text is read
-        tree_sides: sides that get constituency trees beside their tokens
-        symbol_sides: sides that are symbol trees
-        text: how the other text becomes tokens
-    """
-
-    args: Namespace
-    languages: tuple[str, ...]
-    splits: tuple[Split, ...]
-    tree_sides: tuple[TreeSide, ...]
-    symbol_sides: tuple[SymbolSide, ...]
-    text: TextPlan
+    args: Namespace  # the arguments
+    languages: tuple[str, ...]  # source, and target unless ``--only-source``
+    splits: tuple[Split, ...]  # those whose text is read
+    tree_sides: tuple[TreeSide, ...]  # sides that get constituency trees beside their tokens
+    symbol_sides: tuple[SymbolSide, ...]  # sides that are symbol trees
+    text: TextPlan  # how the other text becomes tokens
 
     @property
     def destination(self) -> Path:
@@ -241,10 +222,7 @@ def tree_sides_of(args: Namespace, source_lang: str, target_lang: str | None) ->
 
 
 def _with_subwords(options: ParserOptions, request: SideRequest | None) -> ParserOptions:
-    """Returns the options of the parser for a side whose text is prepared as requested.
-
-    The text is split before it is parsed, unless its words are known only afterwards.
-    """
+    """The options of a parser: its text is split before it is parsed, unless its words are known only afterwards."""
     if request is None or (request.kind is None and not request.is_raw):
         return options
     if options.name == "brackets" or (options.tokenize == "stanza" and request.kind in (None, BPE)):
@@ -268,7 +246,6 @@ def modality(args: Namespace, side: str) -> str:
 
 
 def _symbol_sides(args: Namespace, parser_options: ParserOptions | None) -> tuple[SymbolSide, ...]:
-    """The sides that are symbol trees; a constituency side is parsed with the options."""
     sides: list[SymbolSide] = []
     if modality(args, "source") == modality(args, "target") == "sequence":
         return ()
@@ -364,8 +341,7 @@ def command_of(plan: PreprocessPlan, inputs: Inputs) -> dict[str, Any]:
 def start_manifest(plan: PreprocessPlan) -> Manifest:
     """Returns the manifest of the folder, with records of the sides that will be written.
 
-    Raises:
-        DataFolderError: splits that stay were made differently, or dictionaries would be overwritten.
+    Raises DataFolderError if splits that stay were made differently, or dictionaries would be overwritten.
     """
     args = plan.args
     for lang, dictionary in zip(plan.languages, (args.srcdict, args.tgtdict)):

@@ -35,17 +35,14 @@ SKIP = "skip-pair"
 _SHOWN = 10  # faulty lines that a warning names
 _PROBED = 20_000  # lines whose fields the parser of the language is asked about
 
-Faults = dict[int, str]
-"""The numbers of lines that do not parse, with the messages."""
+Faults = dict[int, str]  # the numbers of lines that do not parse, with the messages
 
 
 def prepare_programs(plan: PreprocessPlan, inputs: Inputs, work: Work) -> tuple[PreprocessPlan, Inputs]:
     """Reads all programs; returns the plan with the spelling of each language, and the inputs without faulty pairs.
 
-    With ``--on-parse-error skip-pair`` it reads the lines of all notations.
-
-    Raises:
-        InputError: lines do not parse, and ``--on-parse-error`` is not ``skip-pair``
+    With ``--on-parse-error skip-pair`` it reads the lines of all notations. Raises InputError if lines do not parse,
+    and ``--on-parse-error`` is not ``skip-pair``.
     """
     skips = plan.args.on_parse_error == SKIP
     languages = {side.lang for side in plan.symbol_sides if isinstance(notation_named(side.notation), Language)}
@@ -129,10 +126,7 @@ def _without(inputs: Inputs, faults: dict[str, Faults], work: Work, folder: str)
 
 
 def _spellings(plan: PreprocessPlan, inputs: Inputs, labels: dict[str, Counter[str]], work: Work) -> dict[str, Path]:
-    """The files of the spellings of all sides of programs: those beside given dictionaries, or new ones.
-
-    Text whose subwords are to be learned is cut into the same pieces.
-    """
+    """The files of the spellings of all sides of programs: those beside given dictionaries, or new ones."""
     texts = [request for request in _cut_texts(plan) if ("train", request.lang) in inputs]
     words: Counter[str] = Counter()
     for request in texts:
@@ -156,7 +150,6 @@ def _cut_texts(plan: PreprocessPlan) -> list[SideRequest]:
 
 
 def _given(plan: PreprocessPlan, side: SymbolSide) -> Path | None:
-    """The spelling beside a given dictionary of a side."""
     if not (given := plan.given_dictionary(side.lang)):
         return None
     beside = Path(given).parent / spelling_name(side.lang)

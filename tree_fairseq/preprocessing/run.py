@@ -26,21 +26,8 @@ from tree_fairseq.data_bin.token_files import load_dictionary, token_prefix, war
 from tree_fairseq.errors import InputError
 from tree_fairseq.parsing.parsers import ARGUMENTS, add_parser_arguments
 from tree_fairseq.parsing.ray_engine import pool_for
+from tree_fairseq.preprocessing import plan as planning
 from tree_fairseq.preprocessing.parts import preprocess_in_parts
-from tree_fairseq.preprocessing.plan import (
-    PARTS,
-    SYMBOL_FLAGS,
-    TREE_SIDES,
-    Inputs,
-    PreprocessPlan,
-    StockMain,
-    command_of,
-    inspect_inputs,
-    make_plan,
-    modality,
-    reused_labels,
-    start_manifest,
-)
 from tree_fairseq.preprocessing.programs import SKIP, prepare_programs, without_unparsed_pairs
 from tree_fairseq.preprocessing.symbol_files import SymbolFiles
 from tree_fairseq.preprocessing.text_files import TEXT_FLAGS, asks_for_text
@@ -54,29 +41,23 @@ from tree_fairseq.trees.text import chunk_bytes
 
 logger = logging.getLogger(__name__)
 
-LEAVES = "leaves"
-"""The folder in the staging folder with the text that fairseq reads, or would read."""
+LEAVES = "leaves"  # the folder in the staging folder with the text that fairseq reads, or would read
 LOG = "preprocess.log"
 _OF_PARSING = ("tree_sides", "parse_cache", "engine", "ray_address")
 
 
 class Preprocessing(NamedTuple):
-    """How ``fairseq-preprocess`` makes one kind of data set.
+    """How ``fairseq-preprocess`` makes one kind of data set."""
 
-    Attributes:
-        tasks: values of ``--task`` that ask for this kind
-        title, description: of its group of arguments
-        flags: the arguments that go with these tasks only; their default is None
-        preprocess: does the work, given all arguments and fairseq's own ``main``
-        makes_trees: whether the target is symbol trees whatever its modality is
-    """
-
-    tasks: Sequence[str]
+    tasks: Sequence[str]  # values of ``--task`` that ask for this kind
+    # title, description: of its group of arguments
     title: str
     description: str
-    flags: Flags
-    preprocess: Callable[[Namespace, StockMain], None]
-    makes_trees: bool = False
+    flags: Flags  # the arguments that go with these tasks only; their default is None
+    preprocess: Callable[
+        [Namespace, planning.StockMain], None
+    ]  # does the work, given all arguments and fairseq's own ``main``
+    makes_trees: bool = False  # whether the target is symbol trees whatever its modality is
 
 
 _KINDS: dict[str, Preprocessing] = {}
@@ -91,8 +72,8 @@ def add_tree_arguments(parser: ArgumentParser) -> None:
     """Adds the group of arguments about constituency trees."""
     group = parser.add_argument_group("trees", "constituency trees, kept beside the token files")
     add_parser_arguments(group, default_parser=None, default_lang=None)
-    group.add_argument("--tree-sides", **TREE_SIDES)
-    group.add_argument("--parts", **PARTS)
+    group.add_argument("--tree-sides", **planning.TREE_SIDES)
+    group.add_argument("--parts", **planning.PARTS)
 
 
 def _add_flags(parser: ArgumentParser, title: str, description: str, flags: Flags) -> None:
@@ -108,7 +89,9 @@ def add_tree_groups(stock: Callable[[ArgumentParser], ArgumentParser]) -> Callab
         stock(parser)
         add_tree_arguments(parser)
         _add_flags(parser, "tokens and subwords", "how the text is, or becomes, tokens of the folder", TEXT_FLAGS)
-        _add_flags(parser, "symbol trees", "programs and logical forms, encoded as sequences of symbols", SYMBOL_FLAGS)
+        _add_flags(
+            parser, "symbol trees", "programs and logical forms, encoded as sequences of symbols", planning.SYMBOL_FLAGS
+        )
         for kind in _KINDS.values():
             _add_flags(parser, kind.title, kind.description, kind.flags)
         return parser
@@ -133,12 +116,14 @@ def _kind_of(args: Namespace) -> Preprocessing | None:
     return None
 
 
-def preprocess_trees(stock: StockMain) -> StockMain:
+def preprocess_trees(stock: planning.StockMain) -> planning.StockMain:
     """Preprocesses trees, classes and subwords if arguments ask for them; everything else is fairseq's own work."""
 
     def main(args: Namespace) -> None:
         args = with_defaults(args)
-        _refuse_links(Path(args.destdir))
+        for path in Path(args.destdir).glob("*"):
+            if path.is_symlink() and path.suffix in (".bin", ".idx", ".log", ".txt"):
+                raise InputError("this is a link, and what it leads to could be overwritten", path, hint="Remove it.")
         kind = _kind_of(args)
         _refuse_unread(args, with_defaults(Namespace()), kind is not None and kind.makes_trees)
         if kind is not None:
@@ -146,7 +131,7 @@ def preprocess_trees(stock: StockMain) -> StockMain:
                 refuse_unread({"parts"}, {"parts": "it goes with --task tree_translation and structural_translation"})
             kind.preprocess(args, stock)
             return
-        has_symbols = any(modality(args, side) != "sequence" for side in ("source", "target"))
+        has_symbols = any(planning.modality(args, side) != "sequence" for side in ("source", "target"))
         _require_trees(args, has_symbols)
         if args.parts is not None:
             preprocess_in_parts(args, not has_symbols and args.tree_parser is None, main)
@@ -159,17 +144,14 @@ def preprocess_trees(stock: StockMain) -> StockMain:
 
 
 def _refuse_unread(args: Namespace, defaults: Namespace, makes_trees: bool) -> None:
-    """Raises InputError for one of this package's arguments that differs from its default, and that is not read.
-
-    ``makes_trees`` says whether the task makes symbol trees of the target whatever its modality is.
-    """
-    source, target = modality(args, "source"), "tree" if makes_trees else modality(args, "target")
+    """Raises InputError for one of this package's arguments that differs from its default, and that is not read."""
+    source, target = planning.modality(args, "source"), "tree" if makes_trees else planning.modality(args, "target")
     kinds = (args.source_notation, source), (args.target_notation, target)
     has_programs = any(kind == "tree" and isinstance(notation_named(name), Language) for name, kind in kinds)
     about_faults = {"on_parse_error", "max_parse_failures"} if "tree" in (source, target) else set()
     parsing = [name for name in ARGUMENTS.values() if name not in about_faults]
     text = "tokenizer bpe bpe_codes sentencepiece_model learn_subwords apply_tokenizer".split()
-    symbols = modality(args, "source") != "sequence" or modality(args, "target") != "sequence"
+    symbols = planning.modality(args, "source") != "sequence" or planning.modality(args, "target") != "sequence"
     unread: dict[str, str] = {}
     for is_read, names, way_out in (
         (source == "tree", ["source_notation"], "it goes with --source-modality tree"),
@@ -186,34 +168,29 @@ def _refuse_unread(args: Namespace, defaults: Namespace, makes_trees: bool) -> N
         refuse_unread(given, unread)
 
 
-def _refuse_links(destination: Path) -> None:
-    """Raises InputError if a file that is written, or is made longer, is a link to another place."""
-    for path in destination.glob("*"):
-        if path.is_symlink() and path.suffix in (".bin", ".idx", ".log", ".txt"):
-            raise InputError("this is a link, and what it leads to could be overwritten", path, hint="Remove it.")
-
-
 def _require_trees(args: Namespace, has_symbols: bool) -> None:
     """Raises InputError if the task needs trees that no flag asks for."""
     if args.task == "structural_translation" and not has_symbols:
         hint = "Add --source-modality tree, --target-modality tree or both. Nothing was written."
         raise InputError(f"--task {args.task} needs symbol trees, but no flag asks for them", hint=hint)
     # Trees beside tokens; those of the target are for training in the other direction.
-    if args.task == "tree_translation" and (args.tree_parser is None or modality(args, "source") != "sequence"):
+    if args.task == "tree_translation" and (
+        args.tree_parser is None or planning.modality(args, "source") != "sequence"
+    ):
         hint = (
             "Add --tree-parser stanza, or --tree-parser brackets if the lines are trees already. Nothing was written."
         )
         raise InputError(f"--task {args.task} needs constituency trees, but no flag asks for them", hint=hint)
 
 
-def preprocess(args: Namespace, stock_main: StockMain) -> None:
+def preprocess(args: Namespace, stock_main: planning.StockMain) -> None:
     """Does the work of ``fairseq-preprocess`` with trees or subwords, given its arguments and fairseq's ``main``."""
-    plan = make_plan(args)
-    inputs = inspect_inputs(plan)
-    staging = Staging(plan.destination, command_of(plan, inputs), args.parse_cache)
+    plan = planning.make_plan(args)
+    inputs = planning.inspect_inputs(plan)
+    staging = Staging(plan.destination, planning.command_of(plan, inputs), args.parse_cache)
     if staging.publish_earlier():
         return
-    manifest = start_manifest(plan)
+    manifest = planning.start_manifest(plan)
     text_bytes = sum(file.size for file in inputs.values())
     with building(staging, manifest, args, text_bytes, log=LOG) as work:
         write_folder(plan, inputs, work, stock_main)
@@ -267,12 +244,12 @@ def _logging_to(output: Path, name: str | None, destination: Path) -> Iterator[N
 
 
 def write_folder(
-    plan: PreprocessPlan,
-    inputs: Inputs,
+    plan: planning.PreprocessPlan,
+    inputs: planning.Inputs,
     work: Work,
-    stock_main: StockMain,
+    stock_main: planning.StockMain,
     dictionaries: Mapping[str, Any] | None = None,
-) -> Inputs:
+) -> planning.Inputs:
     """Writes the files of a plan to the output of the work, and enters them into its manifest.
 
     Returns the texts whose lines were written, which lack pairs that ``--on-parse-error`` leaves out.
@@ -280,7 +257,13 @@ def write_folder(
     ``dictionaries`` are arguments of fairseq's ``main``, such as ``tgtdict``, for those that it is not to make itself.
     """
     manifest, output = work.manifest, work.output
-    _forget_rewritten(plan, manifest)
+    made_anew = {side.lang for side in (*plan.tree_sides, *plan.symbol_sides)}
+    for lang, record in manifest.languages.items():
+        if lang not in made_anew:
+            for split in record.splits.keys() & set(plan.written_splits):
+                text = "[trees] %s: its text is written anew without trees for %s, the old ones are forgotten"
+                logger.warning(text, split, lang)
+            manifest.forget_splits(record, plan.written_splits)
     if plan.symbol_sides:
         plan, inputs = prepare_programs(plan, inputs, work)
     inputs = plan.text.prepare(inputs, work)
@@ -292,7 +275,7 @@ def write_folder(
         # A raw data set is a copy of the leaves.
         needs_leaves = not side.leaves_are_tokens or plan.args.dataset_impl == "raw"
         trees[side.lang] = encode_side(side, texts, work, plan.written_splits, needs_leaves)
-        reused = reused_labels(plan, side.lang)
+        reused = planning.reused_labels(plan, side.lang)
         labels[side.lang] = make_label_dictionary(side, trees[side.lang], reused, work.pool)
     symbols = SymbolFiles.encode(plan, inputs, work) if plan.symbol_sides else None
     work.pool.end_fresh()
@@ -317,7 +300,7 @@ def write_folder(
 
 
 def encode_side(
-    side: TreeSide, texts: Inputs, work: Work, written: Iterable[str], needs_leaves: bool
+    side: TreeSide, texts: planning.Inputs, work: Work, written: Iterable[str], needs_leaves: bool
 ) -> dict[str, SplitTrees]:
     """Encodes the trees of a side, by split. Those of the ``written`` splits go to the output."""
     trees, manifest = {}, work.manifest
@@ -337,18 +320,7 @@ def encode_side(
     return trees
 
 
-def _forget_rewritten(plan: PreprocessPlan, manifest: Manifest) -> None:
-    """Forgets trees of languages that this command writes anew without trees."""
-    written = {side.lang for side in (*plan.tree_sides, *plan.symbol_sides)}
-    for lang, record in manifest.languages.items():
-        if lang not in written:
-            for split in record.splits.keys() & set(plan.written_splits):
-                text = "[trees] %s: its text is written anew without trees for %s, the old ones are forgotten"
-                logger.warning(text, split, lang)
-            manifest.forget_splits(record, plan.written_splits)
-
-
-def _link_texts(plan: PreprocessPlan, inputs: Inputs, staging: Staging) -> Path:
+def _link_texts(plan: planning.PreprocessPlan, inputs: planning.Inputs, staging: Staging) -> Path:
     """Links all text that fairseq reads as it is beside the leaves of trees, and returns their folder."""
     folder = staging.folder(LEAVES)
     is_raw = plan.args.dataset_impl == "raw"
@@ -365,9 +337,9 @@ def _link_texts(plan: PreprocessPlan, inputs: Inputs, staging: Staging) -> Path:
     return folder
 
 
-def _stock_arguments(plan: PreprocessPlan, leaves: Path, output: Path, dictionaries: dict[str, Any]) -> Namespace:
-    """The arguments for fairseq's ``main``, which reads the text in ``leaves`` and writes to ``output``."""
-
+def _stock_arguments(
+    plan: planning.PreprocessPlan, leaves: Path, output: Path, dictionaries: dict[str, Any]
+) -> Namespace:
     def prefixes(kind: str) -> str | None:
         names = [split.name for split in plan.splits if split.name.rstrip("0123456789") == kind]
         return ",".join(os.fspath(leaves / name) for name in names) or None

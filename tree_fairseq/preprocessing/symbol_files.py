@@ -35,28 +35,20 @@ from tree_fairseq.trees.text import Chunk, FaultyLines, TextInput, chunk_lines, 
 
 logger = logging.getLogger(__name__)
 
-USUAL_LEVELS = 32
-"""Levels that tree positions remember by default (Shiv & Quirk 2019)."""
+USUAL_LEVELS = 32  # levels that tree positions remember by default (Shiv & Quirk 2019)
 
 
 @dataclass
 class SymbolText:
-    """The file ``source`` as lines of symbols: one tree a line of the file ``path``, symbols separated by blanks.
-
-    Attributes:
-        counts: how often each symbol occurs
-        degree: the largest number of branches of a node
-        depth: of the deepest tree in the form that was encoded
-        deepest_line: number of its line, from 1
-    """
+    """The file ``source`` as lines of symbols: one tree a line of the file ``path``, symbols separated by blanks."""
 
     path: Path
     source: Path
     lines: int = 0
-    counts: Counter[str] = field(default_factory=Counter)
-    degree: int = 0
-    depth: int = -1
-    deepest_line: int = 0
+    counts: Counter[str] = field(default_factory=Counter)  # how often each symbol occurs
+    degree: int = 0  # the largest number of branches of a node
+    depth: int = -1  # of the deepest tree in the form that was encoded
+    deepest_line: int = 0  # number of its line, from 1
 
 
 def encode_symbol_text(text: TextInput, side: SymbolSide, work: Work, name: str) -> SymbolText:
@@ -124,7 +116,6 @@ def _encode(side: SymbolSide, path: Path, numbered: Iterable[tuple[int, str]]) -
 
 
 def _depth(symbols: list[str], side: SymbolSide) -> int:
-    """Returns the number of steps from the root to the symbol that is farthest from it."""
     arities = [side.encoding.split(symbol)[1] for symbol in symbols]
     parents, _ = parents_and_branches(arities, side.encoding)
     depths: list[int] = []
@@ -136,8 +127,7 @@ def _depth(symbols: list[str], side: SymbolSide) -> int:
 def write_known_symbols(text: SymbolText, side: SymbolSide, dictionary: Dictionary, output: Path) -> int:
     """Writes lines of symbols with ``<unk:a>`` for those that the dictionary lacks, and returns how many these are.
 
-    Raises:
-        ArityMismatchError: the dictionary has no symbol of that arity; the error names the file and the line
+    Raises ArityMismatchError if the dictionary has no symbol of that arity; the error names the file and the line.
     """
     known = {
         symbol: symbol if symbol in dictionary else unknown_symbol(side.encoding.split(symbol)[1])

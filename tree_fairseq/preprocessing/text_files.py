@@ -17,18 +17,9 @@ from typing import Any, Optional
 
 from fairseq.data import encoders
 
+from tree_fairseq.data_bin import text_record
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.staging import Work
-from tree_fairseq.data_bin.text_record import (
-    BPE,
-    SENTENCEPIECE,
-    SUFFIXES,
-    SideText,
-    TextRecord,
-    TextSplitRecord,
-    complete,
-    load_text_record,
-)
 from tree_fairseq.errors import InputError
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.parsing.pieces import kind_of_model, learn_subwords, load_subword_model, marks_of_text
@@ -65,29 +56,22 @@ TEXT_FLAGS: Flags = {
     "--moses-no-dash-splits": {"action": "store_true", "help": "with --tokenizer moses: keep words with dashes whole"},
 }
 
-_KINDS = {"subword_nmt": BPE, "sentencepiece": SENTENCEPIECE}  # by the value of --bpe
+_KINDS = {"subword_nmt": text_record.BPE, "sentencepiece": text_record.SENTENCEPIECE}  # by the value of --bpe
 _FILES = ("bpe_codes", "sentencepiece_model")  # arguments
 _FOLDER = "text"  # in the staging folder
 
 
 @dataclass(frozen=True)
 class SideRequest:
-    """How a command wants the text of a language to be prepared.
-
-    Attributes:
-        kind: ``bpe``, ``sentencepiece``, or None for whole words
-        file: the subword model, if it is given
-        learn: the number of ``--learn-subwords`` for a model to be learned, or with which the given one was learned
-        tokenizer: the options of fairseq's tokeniser
-        is_raw: whether the tokeniser is still to be applied
-    """
+    """How a command wants the text of a language to be prepared."""
 
     lang: str
-    kind: Optional[str] = None
-    file: Optional[str] = None
+    kind: Optional[str] = None  # ``bpe``, ``sentencepiece``, or None for whole words
+    file: Optional[str] = None  # the subword model, if it is given
+    # the number of ``--learn-subwords`` for a model to be learned, or with which the given one was learned
     learn: Optional[int] = None
-    tokenizer: Optional[Mapping[str, Any]] = None
-    is_raw: bool = False
+    tokenizer: Optional[Mapping[str, Any]] = None  # the options of fairseq's tokeniser
+    is_raw: bool = False  # whether the tokeniser is still to be applied
 
     @property
     def must_learn(self) -> bool:
@@ -116,7 +100,12 @@ def text_requests(args: Namespace, languages: Mapping[str, str]) -> dict[str, Si
     if inherited is None or _gives_flags(args):
         requests = {side: _as_asked(args, side, lang) for side, lang in languages.items()}
     else:
-        requests = {side: _as_before(*inherited, lang, args.apply_tokenizer) for side, lang in languages.items()}
+        requests = {}
+        for side, lang in languages.items():
+            text = inherited[0].sides.get(lang, text_record.SideText())
+            file = None if text.model is None else str(inherited[1] / text.model)
+            is_raw = args.apply_tokenizer and text.tokenizer is not None
+            requests[side] = SideRequest(lang, text.kind, file, text.learned, text.tokenizer, is_raw)
     return {side: each for side, each in requests.items() if each.kind is not None or each.tokenizer is not None}
 
 
@@ -151,7 +140,7 @@ def _as_asked(args: Namespace, side: str, lang: str) -> SideRequest:
         raise InputError(f"{' and '.join(kinds)} name different kinds of models for {lang}; give one of them")
     file = next(filter(None, files.values()), None)
     learn = args.learn_subwords if file is None else None
-    kind = next(iter(kinds.values()), None if learn is None else BPE)
+    kind = next(iter(kinds.values()), None if learn is None else text_record.BPE)
     tokenizer = _tokenizer_options(args, lang)
     return SideRequest(lang, kind, file, learn, tokenizer, args.apply_tokenizer and tokenizer is not None)
 
@@ -165,37 +154,23 @@ def _tokenizer_options(args: Namespace, lang: str) -> Optional[dict[str, Any]]:
     return {"tokenizer": "moses", "source_lang": language, "target_lang": language, **switches}
 
 
-def _inherited(args: Namespace) -> Optional[tuple[TextRecord, Path]]:
+def _inherited(args: Namespace) -> Optional[tuple[text_record.TextRecord, Path]]:
     """The record, and its folder, of the folder whose dictionaries are given."""
     given = [os.path.dirname(path) for path in (args.srcdict, args.tgtdict) if path]
     for folder in map(Path, [args.destdir, *given] if given else []):
-        if (record := load_text_record(folder)) is not None:
+        if (record := text_record.load_text_record(folder)) is not None:
             return record, folder
     return None
 
 
-def _as_before(record: TextRecord, folder: Path, lang: str, applies_tokenizer: bool) -> SideRequest:
-    side = record.sides.get(lang, SideText())
-    file = None if side.model is None else str(folder / side.model)
-    is_raw = applies_tokenizer and side.tokenizer is not None
-    return SideRequest(lang, side.kind, file, side.learned, side.tokenizer, is_raw)
-
-
 @dataclass(frozen=True)
 class TextPlan:
-    """How the text of each language is prepared.
+    """How the text of each language is prepared."""
 
-    Attributes:
-        requests: by language
-        within_trees: languages whose words are split when their trees are read
-        separator: a word between the sentences of a line, which is neither tokenised nor split
-        aligned: the flag that gives alignments of tokens, if there are any
-    """
-
-    requests: Mapping[str, SideRequest]
-    within_trees: frozenset[str] = frozenset()
-    separator: Optional[str] = None
-    aligned: Optional[str] = None
+    requests: Mapping[str, SideRequest]  # by language
+    within_trees: frozenset[str] = frozenset()  # languages whose words are split when their trees are read
+    separator: Optional[str] = None  # a word between the sentences of a line, which is neither tokenised nor split
+    aligned: Optional[str] = None  # the flag that gives alignments of tokens, if there are any
 
     @classmethod
     def of(cls, args: Namespace, languages: Mapping[str, str], options: Mapping[str, ParserOptions]) -> TextPlan:
@@ -218,9 +193,8 @@ class TextPlan:
         return found
 
     def _name(self, request: SideRequest) -> str:
-        """The file name of a request's model in the destination."""
         same = [other for other in self.requests.values() if self._model_key(other) == self._model_key(request)]
-        suffix = SUFFIXES[request.kind]
+        suffix = text_record.SUFFIXES[request.kind]
         return f"subwords.{suffix}" if len(same) > 1 else f"subwords.{request.lang}.{suffix}"
 
     def learned_model(self, request: SideRequest, work: Work) -> Path:
@@ -239,10 +213,10 @@ class TextPlan:
         """
         if not self.requests:
             return
-        old, record = manifest.section(TextRecord), TextRecord()
+        old, record = manifest.section(text_record.TextRecord), text_record.TextRecord()
         for lang, request in self.requests.items():
             has_model = request.kind is not None
-            record.sides[lang] = SideText(
+            record.sides[lang] = text_record.SideText(
                 kind=request.kind,
                 model=self._name(request) if has_model else None,
                 sha256=file_sha256(request.file) if request.file is not None else None,
@@ -253,7 +227,7 @@ class TextPlan:
             record.sides = {**old.sides, **record.sides}
         manifest.keep_splits(old, record, splits, record.contents)
         pair = f"{manifest.source_lang}-{manifest.target_lang}"
-        record.splits.update({split: TextSplitRecord(f"{split}.{pair}") for split in splits})
+        record.splits.update({split: text_record.TextSplitRecord(f"{split}.{pair}") for split in splits})
         manifest.set_section(record)
 
     def prepare(self, inputs: dict[tuple[str, str], TextInput], work: Work) -> dict[tuple[str, str], TextInput]:
@@ -293,7 +267,6 @@ class TextPlan:
     def _rewrite(
         self, text: TextInput, key: tuple[str, str], work: Work, request: SideRequest, model: Optional[str]
     ) -> TextInput:
-        """Splits a text by a model, or tokenises it."""
         form = "tokens" if model is None else "pieces"
         path = work.staging.folder(f"{_FOLDER}/{form}") / ".".join(key)
         tokenizer = None if model is not None else tuple(request.tokenizer.items())
@@ -323,7 +296,7 @@ class TextPlan:
             shutil.copyfile(path, work.output / name)
         work.manifest.enter_files(work.output / name for name in models)
         if models:
-            complete(work.manifest.section(TextRecord), work.output)
+            text_record.complete(work.manifest.section(text_record.TextRecord), work.output)
 
 
 def _is_split(text: TextInput, key: tuple[str, str], request: SideRequest) -> bool:
@@ -334,7 +307,7 @@ def _is_split(text: TextInput, key: tuple[str, str], request: SideRequest) -> bo
     if marks.kind == "none" or request.must_learn and key[0] != "train":
         return False
     if request.must_learn or marks.kind != request.kind:
-        names = {BPE: "subword-nmt (@@)", SENTENCEPIECE: "SentencePiece (\u2581)"}
+        names = {text_record.BPE: "subword-nmt (@@)", text_record.SENTENCEPIECE: "SentencePiece (\u2581)"}
         message = f"{marks.lines} of {text.lines} lines have the marks of {names[marks.kind]}, line {marks.first} first"
         hint = "Give the model that split them, with --bpe-codes or --sentencepiece-model, or join the pieces."
         raise InputError(f"{message}: the lines are split into subwords already", text.path, hint=hint)

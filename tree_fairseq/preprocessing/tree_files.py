@@ -20,27 +20,11 @@ from typing import NamedTuple
 import numpy as np
 from fairseq.data import Dictionary
 
+from tree_fairseq.data_bin import token_files, tree_store
 from tree_fairseq.data_bin.index_files import data_and_index
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.records import SideRecord, SplitRecord
 from tree_fairseq.data_bin.staging import PARSED, Work
-from tree_fairseq.data_bin.token_files import (
-    found_impl,
-    most_frequent,
-    require_equal_lengths,
-    token_file_names,
-    token_prefix,
-)
-from tree_fairseq.data_bin.tree_store import (
-    TreeBlock,
-    TreeStore,
-    TreeStoreWriter,
-    build_label_dictionary,
-    label_dictionary_name,
-    load_label_dictionary,
-    relabel,
-    save_label_dictionary,
-)
 from tree_fairseq.errors import InputError
 from tree_fairseq.parsing.corpus import parse_corpus, parser_labels
 from tree_fairseq.parsing.line_parser import LineParser, ParsedLine
@@ -63,18 +47,12 @@ Labels = tuple[Sequence[str], Sequence[str]]
 
 @dataclass(frozen=True)
 class TreeSide:
-    """A side that gets constituency trees.
+    """A side that gets constituency trees."""
 
-    Attributes:
-        side: ``source`` or ``target``
-        options: how its text is parsed
-        labels: those of its trees, if not the parser decides them
-    """
-
-    side: str
+    side: str  # ``source`` or ``target``
     lang: str
-    options: ParserOptions
-    labels: Labels | None = None
+    options: ParserOptions  # how its text is parsed
+    labels: Labels | None = None  # those of its trees, if not the parser decides them
 
     def record(self) -> SideRecord:
         """Returns the side's record for the manifest, without splits."""
@@ -82,7 +60,7 @@ class TreeSide:
             side=self.side,
             parser=self.options.to_json(),
             identity=LineParser(self.options).identity(),
-            labels=label_dictionary_name(self.lang),
+            labels=tree_store.label_dictionary_name(self.lang),
         )
 
     @property
@@ -95,8 +73,7 @@ class TreeSide:
 def start_sides(manifest: Manifest, sides: Iterable[TreeSide], rewritten: Mapping[str, Iterable[str]]) -> None:
     """Enters sides into a manifest, with the splits that stay; ``rewritten`` names the others, by language.
 
-    Raises:
-        DataFolderError: splits that stay were parsed differently, so new text could not be parsed like all of them.
+    Raises DataFolderError if those that stay were parsed differently: new text could not be parsed like all of them.
     """
     for side in sides:
         new = side.record()
@@ -105,22 +82,14 @@ def start_sides(manifest: Manifest, sides: Iterable[TreeSide], rewritten: Mappin
 
 
 class EncodedChunk(NamedTuple):
-    """Consecutive lines as arrays.
+    """Consecutive lines as arrays."""
 
-    Attributes:
-        trees: labelled with positions in ``labels``
-        labels: every label of the chunk, and how often it occurs
-        text: the leaves, one line of UTF-8 text for each line
-        failed: by number of the line, from 1, the reasons why sentences of it have flat trees
-        left_out: how often what no sentence has was left out of ready-made trees
-    """
-
-    trees: TreeBlock
-    labels: dict[str, int]
-    text: bytes
+    trees: tree_store.TreeBlock  # labelled with positions in ``labels``
+    labels: dict[str, int]  # every label of the chunk, and how often it occurs
+    text: bytes  # the leaves, one line of UTF-8 text for each line
     sentences: int
-    failed: dict[int, tuple[str, ...]]
-    left_out: Counter[str]
+    failed: dict[int, tuple[str, ...]]  # by number of the line, from 1, the reasons why sentences of it have flat trees
+    left_out: Counter[str]  # how often what no sentence has was left out of ready-made trees
 
 
 def encode_chunk(path: Path, options: ParserOptions, chunk: Chunk) -> EncodedChunk:
@@ -156,7 +125,7 @@ def _encode_block(block: SpanBlock, parsed: Mapping[int, ParsedLine]) -> Encoded
     """The arrays of a block; ``parsed`` has those lines, by number, that have reasons."""
     counts = np.bincount(block.rows[:, 0], minlength=len(block.labels))
     return EncodedChunk(
-        trees=TreeBlock(block.leaf_counts, block.node_counts, block.rows),
+        trees=tree_store.TreeBlock(block.leaf_counts, block.node_counts, block.rows),
         labels=dict(zip(block.labels, counts.tolist())),
         text=block.text,
         sentences=int(np.count_nonzero(block.rows[:, 3] == 0)),
@@ -167,31 +136,27 @@ def _encode_block(block: SpanBlock, parsed: Mapping[int, ParsedLine]) -> Encoded
 
 @functools.lru_cache(maxsize=2)
 def _line_parser(options: ParserOptions) -> LineParser:
-    """The parser that this process uses for all chunks."""
     return LineParser(options)
 
 
 @dataclass
 class SplitTrees:
-    """Counts over the encoded trees of a split.
+    """Counts over the encoded trees of a split."""
 
-    Attributes:
-        failed: numbers of the lines, from 1, in which a sentence has a flat tree because it could not be parsed
-        labels: how often each label occurs; the position of a label is its number in the store
-        left_out: how often what no sentence has was left out of ready-made trees
-    """
-
+    # numbers of the lines, from 1, in which a sentence has a flat tree because it could not be parsed
     failed: list[int] = field(default_factory=list)
     lines: int = 0
     leaves: int = 0
     nodes: int = 0
     sentences: int = 0
     failed_sentences: int = 0
+    # how often each label occurs; the position of a label is its number in the store
     labels: Counter[str] = field(default_factory=Counter)
+    # how often what no sentence has was left out of ready-made trees
     left_out: Counter[str] = field(default_factory=Counter)
     _numbers: dict[str, int] = field(default_factory=dict)
 
-    def add(self, chunk: EncodedChunk) -> TreeBlock:
+    def add(self, chunk: EncodedChunk) -> tree_store.TreeBlock:
         """Counts a chunk and returns its trees with the split's numbers of labels."""
         self.failed += chunk.failed
         self.sentences += chunk.sentences
@@ -216,14 +181,12 @@ def encode_split(
     The trees go to the files ``store.bin`` and ``store.idx``, the leaves to a file with one line for each line, unless
     they are None.
 
-    Raises:
-        TooManyParseFailuresError: more sentences failed than the options allow.
-        TreeFormatError, LeafMismatchError: a line is malformed or could not be parsed, and the options say to stop.
-        DiskFullError, WorkerDiedError: the disk is full; a process was killed.
+    Raises TooManyParseFailuresError if more sentences failed than the options allow; TreeFormatError or
+    LeafMismatchError if a line is malformed or could not be parsed, and the options say to stop.
     """
     trees = SplitTrees()
     with contextlib.ExitStack() as stack:
-        writer = None if store is None else stack.enter_context(TreeStoreWriter(store))
+        writer = None if store is None else stack.enter_context(tree_store.TreeStoreWriter(store))
         file = None if leaves is None else stack.enter_context(open(leaves, "wb"))
 
         def keep(chunk: EncodedChunk) -> None:
@@ -263,12 +226,11 @@ def make_label_dictionary(
     """Returns the label dictionary of a side: the given one (``reused``), or one with the parser's inventory and the
     labels of the training trees.
 
-    Raises:
-        InputError: no labels are known.
+    Raises InputError if no labels are known.
     """
     if reused is not None:
         logger.info("[trees] labels of %s: from %s", side.lang, reused)
-        return load_label_dictionary(reused)
+        return tree_store.load_label_dictionary(reused)
     if registered_parser(side.options.name).expensive:
         inventory, tags = side.labels or parser_labels(side.options, pool)
     else:
@@ -284,7 +246,7 @@ def make_label_dictionary(
     if any(label.endswith(SUBWORD_SUFFIX) for label in train.labels):
         # Other words will be split in other text, so their pieces can have a label for each tag.
         labels |= {tag + SUBWORD_SUFFIX for tag in tags}
-    dictionary = build_label_dictionary(labels, train.labels)
+    dictionary = tree_store.build_label_dictionary(labels, train.labels)
     logger.info("[trees] labels of %s: %d types", side.lang, len(dictionary))
     if len(train.labels) > _SOME_LABELS or side.options.tag_separators:
         _check_labels(side, train.labels)
@@ -307,31 +269,27 @@ def _check_labels(side: TreeSide, labels: Mapping[str, int]) -> None:
 def write_side(
     work: Work, side: TreeSide, trees: Mapping[str, SplitTrees], dictionary: Dictionary, token_folder: Path
 ) -> None:
-    """Writes the label dictionary of a side, completes its tree files and enters them into the manifest.
-
-    Raises:
-        LeafMismatchError: a line has another number of leaves than tokens.
-    """
+    """Completes the files of a side and enters them; raises LeafMismatchError if leaves and tokens differ in number."""
     manifest, output = work.manifest, work.output
     record = manifest.sides[side.lang]
-    save_label_dictionary(dictionary, output / record.labels)
+    tree_store.save_label_dictionary(dictionary, output / record.labels)
     manifest.enter_dictionary(output / record.labels, in_use=bool(record.splits))
     for name, split in trees.items():
-        prefix = token_prefix(name, manifest.source_lang, manifest.target_lang, side.lang)
+        prefix = token_files.token_prefix(name, manifest.source_lang, manifest.target_lang, side.lang)
         record.splits[name] = _finish_split(split, dictionary, output / f"{prefix}.tree", token_folder / prefix)
         manifest.enter_files(data_and_index(output / f"{prefix}.tree"))
 
 
 def _finish_split(split: SplitTrees, dictionary: Dictionary, store: Path, tokens: Path) -> SplitRecord:
     """Puts the numbers of the dictionary into a store, compares it with its token files, and returns its record."""
-    relabel(store, np.array([dictionary.index(label) for label in split.labels], np.int32))
+    tree_store.relabel(store, np.array([dictionary.index(label) for label in split.labels], np.int32))
     unknown = Counter(
         {label: count for label, count in split.labels.items() if dictionary.index(label) == dictionary.unk()}
     )
     if unknown:
         text = "[trees] %s: %d nodes are labelled <unk>, for the label dictionary lacks %s"
-        logger.warning(text, tokens.name, sum(unknown.values()), most_frequent(unknown))
-    require_equal_lengths(TreeStore(store), tokens)
+        logger.warning(text, tokens.name, sum(unknown.values()), token_files.most_frequent(unknown))
+    token_files.require_equal_lengths(tree_store.TreeStore(store), tokens)
     text = "[trees] %s: %d lines, %d leaves, %d nodes; %d lines with a flat tree"
     logger.info(text, tokens.name, split.lines, split.leaves, split.nodes, len(split.failed))
     return SplitRecord(
@@ -341,5 +299,6 @@ def _finish_split(split: SplitTrees, dictionary: Dictionary, store: Path, tokens
         nodes=split.nodes,
         failed=split.failed,
         unknown_labels=sum(unknown.values()),
-        files=token_file_names(tokens, found_impl(tokens)) + [path.name for path in data_and_index(store)],
+        files=token_files.token_file_names(tokens, token_files.found_impl(tokens))
+        + [path.name for path in data_and_index(store)],
     )

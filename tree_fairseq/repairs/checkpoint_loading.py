@@ -42,11 +42,9 @@ from tree_fairseq.support.python_versions import ONLY_WEIGHTS, environment
 
 logger = logging.getLogger(__name__)
 
-RELEASED = ".safetensors"
-"""The suffix of released models."""
+RELEASED = ".safetensors"  # the suffix of released models
 RELEASE_FORMAT = "tree-fairseq 1"
-NAMESPACE = "<namespace>"
-"""Marks the JSON object of a namespace of options, in a released model."""
+NAMESPACE = "<namespace>"  # marks the JSON object of a namespace of options, in a released model
 
 _OF_DAMAGED_FILES = (
     ArithmeticError, AssertionError, AttributeError, EOFError, ImportError, LookupError, MemoryError,
@@ -141,7 +139,9 @@ def read_released_model(path: str | os.PathLike) -> dict[str, Any]:
     try:
         with safe_open(path, framework="pt") as file:
             settings = file.metadata() or {}
-            weights = {name: _in_single_precision(file.get_tensor(name)) for name in file.keys()}
+            weights = {name: file.get_tensor(name) for name in file.keys()}
+        for name, stored in weights.items():
+            weights[name] = stored.float().contiguous() if stored.is_floating_point() else stored
         if settings.get("format") != RELEASE_FORMAT:
             raise CheckpointError(
                 f"{path} is not a model that `tree-fairseq release` wrote: its format is {settings.get('format')!r}"
@@ -163,10 +163,6 @@ def read_released_model(path: str | os.PathLike) -> dict[str, Any]:
         "extra_state": {"train_iterator": {"epoch": 1}},
         "last_optimizer_state": None,
     }
-
-
-def _in_single_precision(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.float().contiguous() if tensor.is_floating_point() else tensor
 
 
 def _from_json(value: Any) -> Any:

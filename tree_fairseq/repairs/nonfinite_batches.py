@@ -26,7 +26,9 @@ def save_batch(step: Callable) -> Callable:
         try:
             return step(self, samples, raise_oom)
         except Exception as error:
-            cause = _floating_point_error(error)
+            cause: BaseException | None = error
+            while cause is not None and not isinstance(cause, FloatingPointError):
+                cause = cause.__context__  # fairseq runs the batch again, which may fail in another way
             if cause is None:
                 raise
             raise NonFiniteError(_save(self, samples, str(cause))) from error
@@ -34,18 +36,11 @@ def save_batch(step: Callable) -> Callable:
     return train_step
 
 
-def _floating_point_error(error: BaseException | None) -> FloatingPointError | None:
-    """The error, or the one that was being handled when it came: fairseq runs the batch again, which may fail too."""
-    while error is not None and not isinstance(error, FloatingPointError):
-        error = error.__context__
-    return error
-
-
 def _save(trainer: Trainer, samples: Sequence[dict], cause: str) -> str:
-    """Writes the file of this process; returns the message."""
     cause = (cause.strip().splitlines() or ["a number is not finite"])[0].rstrip(".")
     update, subset = trainer.get_num_updates() + 1, trainer.cfg.dataset.train_subset
-    numbers = [number for sample in samples for number in _numbers(sample)]
+    # A batch that only keeps this process in step with others is empty.
+    numbers = [int(number) for sample in samples if sample for number in sample["id"]]
     name = "crash.json" if trainer.data_parallel_world_size == 1 else f"crash-{trainer.data_parallel_rank}.json"
     path = Path(trainer.cfg.checkpoint.save_dir, name)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -56,8 +51,3 @@ def _save(trainer: Trainer, samples: Sequence[dict], cause: str) -> str:
         f"in {path} ({listed}{', ...' if len(numbers) > _SHOWN else ''}); the weights before this update are in "
         f"{path.with_name('crash.pt')}"
     )
-
-
-def _numbers(sample: dict | None) -> list[int]:
-    """The numbers of the sentences of a batch; a batch that only keeps this process in step with others has none."""
-    return [int(number) for number in sample["id"]] if sample else []

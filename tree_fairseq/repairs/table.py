@@ -29,23 +29,15 @@ _OFFICIAL = "fairseq 0.12.2"
 
 @dataclass(frozen=True)
 class Repair:
-    """A function that the package replaces.
+    """A function that the package replaces."""
 
-    Attributes:
-        target: the function, with its module and class
-        wrong: the fault of the function
-        versions: the versions that have the fault
-        remove_when: the event after which the row can go
-        test: the test that fails without this row
-        wrapper: ``module:function`` of this package. It gets the stock function, and returns the function that takes
-            its place, or the stock function itself where the installed version has no fault.
-    """
-
-    target: str
-    wrong: str
-    versions: str
-    remove_when: str
-    test: str
+    target: str  # the function, with its module and class
+    wrong: str  # the fault of the function
+    versions: str  # the versions that have the fault
+    remove_when: str  # the event after which the row can go
+    test: str  # the test that fails without this row
+    # ``module:function`` of this package. It gets the stock function, and returns the function that takes its place, or
+    # the stock function itself where the installed version has no fault.
     wrapper: str
 
     @property

@@ -193,7 +193,6 @@ class CodeBleu(AdditiveMeasure):
 
 
 def _comments(root: Any) -> list[tuple[int, int]]:
-    """The places of all comments, in order."""
     found, stack = [], [root]
     while stack:
         here = stack.pop()

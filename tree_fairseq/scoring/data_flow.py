@@ -78,8 +78,7 @@ SYNTAX = {
 }
 """The languages whose data flow is known."""
 
-States = dict[str, list[int]]
-"""The places where each name may have got its value."""
+States = dict[str, list[int]]  # the places where each name may have got its value
 
 
 def data_flow(root: Any, language: str) -> list[Edge]:
@@ -114,15 +113,12 @@ class _Found(NamedTuple):
 
 @dataclass
 class _Walk:
-    """Finds the edges of one program."""
-
     syntax: Syntax
     tokens: dict[tuple[int, int], tuple[int, str]] = field(default_factory=dict)  # place and text by position
     found: list[_Found] = field(default_factory=list)
     depth: int = 0  # of loops
 
     def read_tokens(self, root: Any) -> None:
-        """Numbers all tokens."""
         for place, token in enumerate(_tokens(root)):
             self.tokens[token.byte_range] = place, token.text.decode("utf-8", "replace")
 
@@ -140,7 +136,6 @@ class _Walk:
         return [(edge.name, edge.relation, edge.sources) for edge in edges.values()]
 
     def run(self, node: Any, states: States) -> States:
-        """Walks a node; returns the states after it."""
         syntax, kind = self.syntax, node.type
         if _is_token(node):
             return self._use(node, states)
@@ -234,7 +229,6 @@ class _Walk:
         return {name: sorted(places) for name, places in joined.items()}
 
     def _each(self, node: Any, name: Any, value: Any, states: States) -> States:
-        """Walks a loop over the elements of something."""
         body = node.child_by_field_name("body")
         self.depth += 1
         for _ in range(1 if self.depth > _NESTED else 2):
@@ -258,7 +252,6 @@ def _is_token(node: Any) -> bool:
 
 
 def _tokens(node: Any) -> list[Any]:
-    """The tokens below a node, from left to right."""
     found, stack = [], [node]
     while stack:
         here = stack.pop()

@@ -90,7 +90,6 @@ def _equal(left: str, right: str, pairs: _PAIRS) -> bool:
 
 
 def _counted(side: _Reduced, rules: Parameters) -> list[_Bracket]:
-    """The brackets that count, with short labels."""
     found = []
     for bracket in side.brackets:
         label = bracket.label.partition("=")[0].partition("-")[0]
@@ -142,7 +141,6 @@ def _matches(wanted: Sequence[_Bracket], found: Sequence[_Bracket], rules: Param
 
 
 def _crossings(wanted: Sequence[_Bracket], found: Sequence[_Bracket]) -> int:
-    """Counts brackets of the hypothesis that cross one of the reference."""
     gold = np.array([(bracket.start, bracket.end) for bracket in wanted]).reshape(-1, 1, 2)
     test = np.array([(bracket.start, bracket.end) for bracket in found]).reshape(1, -1, 2)
     (first, last), (start, end) = np.moveaxis(gold, -1, 0), np.moveaxis(test, -1, 0)

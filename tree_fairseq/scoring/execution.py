@@ -24,8 +24,7 @@ from tree_fairseq.trees.text import read_lines
 
 logger = logging.getLogger(__name__)
 
-SECONDS, MEGABYTES, ROWS = 5, 256, 100_000
-"""The limits of a query."""
+SECONDS, MEGABYTES, ROWS = 5, 256, 100_000  # the limits of a query
 _GRACE = 3  # seconds after which a child that does not stop by itself is killed
 _START = 60  # seconds to copy a database
 _STUCK, _ENDED = f"more than {SECONDS} seconds", "the process ended"
@@ -151,12 +150,7 @@ class Execution:
     """The references of a test set on a database.
 
     A name that stands for a value, such as ``city_name0``, is replaced before a query runs: the file beside the
-    references that ends in ``.variables`` has a JSON object of names and values for each line.
-
-    Args:
-        database: the file
-        references: the right queries
-        path: their file
+    references (``path``) that ends in ``.variables`` has a JSON object of names and values for each line.
     """
 
     def __init__(self, database: Path, references: Sequence[str], path: Path):

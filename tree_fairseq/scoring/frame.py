@@ -19,11 +19,9 @@ from tree_fairseq.trees.tree import Forest
 
 logger = logging.getLogger(__name__)
 
-COUNT = "sentences"
-"""The key of the number of sentences beside the metrics of a part."""
+COUNT = "sentences"  # the key of the number of sentences beside the metrics of a part
 
-Metrics = Callable[[Sequence[int]], dict[str, float]]
-"""Computes metrics of the sentences with the given numbers."""
+Metrics = Callable[[Sequence[int]], dict[str, float]]  # computes metrics of the sentences with the given numbers
 
 
 class TestSet(ABC):
@@ -31,10 +29,8 @@ class TestSet(ABC):
 
     __test__ = False  # pytest would collect the class by its name
 
-    count: int
-    """The number of sentences."""
-    in_parts: Sequence[str] | None = None
-    """The measures that are computed for parts of the test set; None for all."""
+    count: int  # the number of sentences
+    in_parts: Sequence[str] | None = None  # the measures that are computed for parts of the test set; None for all
 
     @abstractmethod
     def measures(self, system: Path) -> dict[str, Measure]:

@@ -18,19 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from tree_fairseq.errors import LabelColumnError, ScoringError, SymbolTreeError, TreeFairseqError, TreeFormatError
-from tree_fairseq.scoring import evalb
+from tree_fairseq.scoring import evalb, measures
 from tree_fairseq.scoring.execution import Execution
 from tree_fairseq.scoring.frame import TestSet, depth_of, score, tables
-from tree_fairseq.scoring.measures import (
-    ROUGES,
-    TEXT_METRICS,
-    JoinedMeasure,
-    MeanMeasure,
-    Measure,
-    TextMeasure,
-    exact_match,
-    text_metric,
-)
 from tree_fairseq.scoring.outputs import detokenize, read_output_texts, read_reference_lines, read_references, read_text
 from tree_fairseq.scoring.predictions import ClassMeasure, NumberMeasure, read_class, read_number
 from tree_fairseq.scoring.program_measures import Programs
@@ -138,7 +128,7 @@ class FileSet(TestSet):
 
     def __init__(self, args: Namespace):
         self.args = args
-        others = [name for name in args.metrics if name not in (*TEXT_METRICS, "exact")]
+        others = [name for name in args.metrics if name not in (*measures.TEXT_METRICS, "exact")]
         if len(args.references) > 1 and others:
             raise ScoringError(f"several --references are for bleu, chrf, ter and exact, not for {', '.join(others)}")
         first, *more = [read_reference_lines(path) for path in args.references]
@@ -178,19 +168,19 @@ class FileSet(TestSet):
     def _plain(self, lines: list[str]) -> list[str]:
         return lines if self.args.detokenize is None else detokenize(lines, self.args.detokenize)
 
-    def measures(self, system: Path) -> dict[str, Measure]:
+    def measures(self, system: Path) -> dict[str, measures.Measure]:
         lines, invalid = read_output_texts(system, self.references)
         trees = ["" if number in invalid else line for number, line in enumerate(lines)]
         names = self.args.metrics
         return {name: self._measure(name, trees if name in ("tree", "brackets", "code") else lines) for name in names}
 
-    def _measure(self, name: str, lines: list[str]) -> Measure:
+    def _measure(self, name: str, lines: list[str]) -> measures.Measure:
         args = self.args
-        if name in TEXT_METRICS:
-            metric = text_metric(name, args.lowercase, args.tokenize)
-            return TextMeasure(name, metric, self.texts, self._plain(lines))
+        if name in measures.TEXT_METRICS:
+            metric = measures.text_metric(name, args.lowercase, args.tokenize)
+            return measures.TextMeasure(name, metric, self.texts, self._plain(lines))
         if name == "exact":
-            return exact_match(self.references, lines)
+            return measures.exact_match(self.references, lines)
         if name == "tree":
             unordered = unordered_labels(args.notation) if args.unordered is None else args.unordered
             return tree_match(
@@ -202,12 +192,12 @@ class FileSet(TestSet):
             return ClassMeasure(read_references(args.references, _read_class), lines, prefix="class_")
         if name == "code":
             trees = [self.programs.parse(line) for line in lines]
-            outcomes = MeanMeasure(self.programs.outcomes(lines, trees))
-            return JoinedMeasure([outcomes, *self.programs.measures(lines, trees).values()])
+            outcomes = measures.MeanMeasure(self.programs.outcomes(lines, trees))
+            return measures.JoinedMeasure([outcomes, *self.programs.measures(lines, trees).values()])
         if name == "execution":
-            return MeanMeasure(self.execution.outcomes(lines))
-        if name in ROUGES:
-            return ROUGES[name](self.references[0], lines)
+            return measures.MeanMeasure(self.execution.outcomes(lines))
+        if name in measures.ROUGES:
+            return measures.ROUGES[name](self.references[0], lines)
         return NumberMeasure(read_references(args.references, read_number), lines)
 
     def parts(self) -> dict[str, tuple[Sequence[int], Sequence[int]]]:
@@ -223,14 +213,13 @@ class FileSet(TestSet):
         return parts
 
     def _lengths(self) -> list[int]:
-        """Words of the sources, or of the references."""
         if self.args.sources is not None:
             return [len(line.split()) for line in read_text(self.args.sources, self.count)]
         if "brackets" in self.args.metrics:
             return [len(forest_leaves(forest)) for forest in self.forests]
         return [len(line.split()) for line in self.references[0]]
 
-    def details(self, system: Mapping[str, Measure]) -> dict[str, Any]:
+    def details(self, system: Mapping[str, measures.Measure]) -> dict[str, Any]:
         if {"exact", "tree"} <= system.keys():
             same, exact = system["tree"].outcomes["tree_match"], system["exact"].outcomes["exact_match"]
             if others := sum(tree and not text for tree, text in zip(same, exact)):
@@ -246,9 +235,11 @@ class FileSet(TestSet):
         return {"bracket_sentences": sentences}
 
 
-def tree_match(references: Sequence[Tree], hypotheses: Sequence[Tree | None], unordered: Sequence[str]) -> MeanMeasure:
+def tree_match(
+    references: Sequence[Tree], hypotheses: Sequence[Tree | None], unordered: Sequence[str]
+) -> measures.MeanMeasure:
     """``tree_match``; ``tree_match_unordered``, with the children of some labels in any order; ``valid_trees``."""
-    return MeanMeasure({
+    return measures.MeanMeasure({
         "tree_match": exact_matches(hypotheses, references),
         "tree_match_unordered": exact_matches(hypotheses, references, unordered),
         "valid_trees": [tree is not None for tree in hypotheses],
@@ -268,7 +259,6 @@ def _read_forests(path: Path) -> list[Forest]:
 
 
 def _read_or_none(read: Callable[[str], Any], line: str) -> Any:
-    """Reads a hypothesis; returns None if it is no tree."""
     try:
         return read(line)
     except (SymbolTreeError, TreeFormatError):

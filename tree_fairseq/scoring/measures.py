@@ -183,5 +183,4 @@ def pltrdy_rouge(references: Sequence[str], hypotheses: Sequence[str]) -> MeanMe
     return MeanMeasure({name: [row[part]["f"] for row in rows] for name, part in parts.items()})
 
 
-ROUGES = {"rouge": rouge, "pltrdy": pltrdy_rouge}
-"""The two readings of ROUGE, by their names for ``--metrics``."""
+ROUGES = {"rouge": rouge, "pltrdy": pltrdy_rouge}  # the two readings of ROUGE, by their names for ``--metrics``

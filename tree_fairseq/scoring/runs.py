@@ -32,14 +32,10 @@ SCORE_FILE, OUTCOMES_FILE = "score.json", "outcomes.json"
 class RunSet(TestSet):
     """One test set of runs; the docstring of a subclass is the description of its command."""
 
-    name: ClassVar[str]
-    """The name of the command, ``tree-fairseq score NAME``."""
-    primary: ClassVar[str]
-    """The default metric under ``score`` in ``result.json``."""
-    test: Resampling = Resampling()
-    """The paired test."""
-    outcomes: ClassVar[str | None] = None
-    """The measure whose outcomes are stored, example by example."""
+    name: ClassVar[str]  # the name of the command, ``tree-fairseq score NAME``
+    primary: ClassVar[str]  # the default metric under ``score`` in ``result.json``
+    test: Resampling = Resampling()  # the paired test
+    outcomes: ClassVar[str | None] = None  # the measure whose outcomes are stored, example by example
 
     def __init__(self, args: Namespace, subset: str):
         self.args, self.subset = args, subset
@@ -107,7 +103,16 @@ def score_run(kind: type[RunSet], args: Namespace) -> None:
         result = score(test_set, ours, baselines, test_set.test)
         right = getattr(ours.get(test_set.outcomes), "outcomes", {})
         outcomes[subset] = {name: "".join("01"[value] for value in values) for name, values in right.items()}
-        _add(content, result, subset, f"_{label}" if label else "")
+        # The label ends names of metrics, and so does a group; all other entries are kept by subset.
+        end = f"_{label}" if label else ""
+        content["metrics"] |= {name + end: value for name, value in result["metrics"].items()}
+        content["signatures"] |= {name + end: text for name, text in result["signatures"].items()}
+        content["differences"] += [{**row, "metric": row["metric"] + end} for row in result["differences"]]
+        for section, value in result.items():
+            if section not in ("metrics", "signatures", "differences", "baselines"):
+                content.setdefault(section, {})[subset] = value
+        for group, figures in result.get("groups", {}).items():
+            content["metrics"] |= {f"{name}_{group}{end}": x for name, x in figures.items() if name != COUNT}
         lines += [f"{subset}:", *tables(result, args.run.name), *test_set.notes(result), ""]
     if args.checkpoint is not None:
         content["checkpoint"] = checkpoint_facts(args.checkpoint)
@@ -122,23 +127,7 @@ def score_run(kind: type[RunSet], args: Namespace) -> None:
         sys.stdout.write(f"{summary['metric']} = {summary['score']:.2f} -> {args.result}\n")
 
 
-def _add(content: dict, result: Mapping[str, Any], subset: str, suffix: str) -> None:
-    """Adds the result of a test set. The suffix ends names of metrics; all other entries are kept by subset.
-
-    The metrics of groups, such as ``accuracy_short`` of the group ``short``, are among those of the run.
-    """
-    content["metrics"] |= {name + suffix: value for name, value in result["metrics"].items()}
-    content["signatures"] |= {name + suffix: text for name, text in result["signatures"].items()}
-    content["differences"] += [{**row, "metric": row["metric"] + suffix} for row in result["differences"]]
-    for section, value in result.items():
-        if section not in ("metrics", "signatures", "differences", "baselines"):
-            content.setdefault(section, {})[subset] = value
-    for group, figures in result.get("groups", {}).items():
-        content["metrics"] |= {f"{name}_{group}{suffix}": x for name, x in figures.items() if name != COUNT}
-
-
 def _pairs(values: Sequence[str]) -> dict[str, str]:
-    """Returns ``NAME=VALUE`` arguments as a dictionary."""
     return dict(value.partition("=")[::2] for value in values)
 
 
@@ -162,11 +151,9 @@ def read_scores(path: Path) -> dict:
 
 
 def build_result(current: dict, folder: Path) -> dict:
-    """Returns the content of ``result.json``.
+    """Returns the content of ``result.json``: metrics, the primary one as ``score``, and all ``runs`` of the folder.
 
-    It has the metrics of the current run by name, its primary metric under ``score``, the name of that under
-    ``metric``, and under ``runs`` a short entry for every ``score.json`` below the folder, sorted by path. Raises
-    ScoringError if the primary metric is missing or a file is not JSON.
+    Raises ScoringError if the primary metric is missing or a ``score.json`` is not JSON.
     """
     metrics, metric = current["metrics"], current["primary"]
     if metric not in metrics:

@@ -32,15 +32,12 @@ Statistic = Callable[[np.ndarray], Mapping[str, np.ndarray]]
 
 @dataclass(frozen=True)
 class Resampling:
-    """How systems are compared: ``bootstrap`` or ``randomization``, number of samples, seed, and groups.
-
-    ``groups`` has the group of each sentence. Where it is empty, each sentence is drawn alone.
-    """
+    """How systems are compared: ``bootstrap`` or ``randomization``, number of samples, seed, and groups."""
 
     kind: str = BOOTSTRAP
     samples: int = SAMPLES[BOOTSTRAP]
     seed: int = 12345
-    groups: Sequence[str] = ()
+    groups: Sequence[str] = ()  # the group of each sentence; where it is empty, each is drawn alone
 
     @property
     def signature(self) -> str:
@@ -105,7 +102,6 @@ def paired_test(baseline: np.ndarray, system: np.ndarray, statistic: Statistic, 
 
 
 def _sums_of_groups(counts: np.ndarray, groups: Sequence[str]) -> np.ndarray:
-    """Adds the counts of the sentences of each group, ``[groups, F]``."""
     if len(groups) != counts.shape[0]:
         raise ScoringError(f"{counts.shape[0]} sentences, but groups of {len(groups)}")
     names, places = np.unique(np.asarray(groups), return_inverse=True)

@@ -32,8 +32,7 @@ from tree_fairseq.trees.symbols import SymbolEncoding, exact_matches, unordered_
 from tree_fairseq.trees.tree import Tree
 
 VALIDITY, STEPS = "validity", "steps"
-LINES = "lines"
-"""The notation that compares whole lines."""
+LINES = "lines"  # the notation that compares whole lines
 
 
 class Lines(Notation):

@@ -19,8 +19,7 @@ from tree_fairseq.errors import NotationError
 from tree_fairseq.source_code.field_types import ROOT
 from tree_fairseq.support.files import require_plain_file
 
-VALUE = "<value>"
-"""The type of labels that are not constructors."""
+VALUE = "<value>"  # the type of labels that are not constructors
 
 _TOKEN = re.compile(r"\s*(?:--[^\n]*|([A-Za-z_]\w*|[={}(),|?*]))")
 _EITHER = "|"
@@ -33,15 +32,11 @@ class _Field(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class AsdlGrammar:
-    """The constructors of a grammar; the root is of the first type that is defined.
+    """The constructors of a grammar; the root is of the first type that is defined."""
 
-    Attributes:
-        constructors: type and fields by name; a type without constructors is its own one
-        types: that the grammar defines, in order
-    """
-
+    # type and fields by name; a type without constructors is its own one
     constructors: dict[str, tuple[str, tuple[_Field, ...]]]
-    types: tuple[str, ...]
+    types: tuple[str, ...]  # that the grammar defines, in order
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> AsdlGrammar:
@@ -90,8 +85,6 @@ def _with_field(counts: set[int], many: str, arity: int) -> set[int]:
 
 
 class _Reader:
-    """Reads the text of a grammar."""
-
     def __init__(self, text: str, path: str | os.PathLike):
         self.path, self.tokens = path, list[tuple[str, int]]()
         place = 0

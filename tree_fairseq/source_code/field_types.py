@@ -25,8 +25,7 @@ from tree_fairseq.trees.tree import Tree, tree_from_preorder
 
 _EXAMPLES = 2  # productions of each type that are tried
 _NEXT = f" {QUOTE}next"  # ends the name of the field of the second and further pieces of a leaf
-ROOT = "<root>"
-"""The field of a whole program."""
+ROOT = "<root>"  # the field of a whole program
 
 
 def type_of(label: str) -> str:

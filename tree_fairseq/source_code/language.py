@@ -21,10 +21,8 @@ class Language(Notation):
     Subclasses parse a text into a tree, and write a tree whose chains are unfolded and whose leaves are whole.
     """
 
-    name: str
-    """Under which the language is registered, such as ``sql``."""
-    is_exact = False
-    """Whether every tree that the parser gives is written as a text with the same tree."""
+    name: str  # under which the language is registered, such as ``sql``
+    is_exact = False  # whether every tree that the parser gives is written as a text with the same tree
 
     @abstractmethod
     def identity(self) -> dict[str, str]:

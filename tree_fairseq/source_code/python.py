@@ -21,8 +21,7 @@ _ABSENT = "Absent"  # an element of a list that is None, such as the key of ``**
 _SINGLETONS = {"None": None, "True": True, "False": False, "Ellipsis": ...}
 _LITERALS = {"int": int, "float": float, "complex": complex, "bytes": ast.literal_eval}
 _IDENTIFIER = "identifier"
-OPENER = "Opener"
-"""The root of a line that opens a block, such as ``if x :``, without the block."""
+OPENER = "Opener"  # the root of a line that opens a block, such as ``if x :``, without the block
 
 # A line that opens a block is completed before it is parsed: a pattern of its first word, the text before the line, and
 # the text after it.
@@ -137,7 +136,6 @@ def _constant(here: ast.Constant) -> Tree:
 
 
 def _ast(here: Tree, children: list[Any]) -> Any:
-    """The node of ``ast`` of a tree, given those of its children."""
     production = parse_label(here.label)
     [link] = production.links
     type_name = link.type.rstrip(":")

@@ -16,11 +16,7 @@ _MAGIC = b"SQLite format 3\0"  # how the files of databases begin
 
 
 class Schema:
-    """The tables of a database: by name, their columns with their affinities, ``number``, ``text`` or None.
-
-    Args:
-        statements: CREATE TABLE statements and the like
-    """
+    """The tables of a database, by name: their columns with their affinities, ``number``, ``text`` or None."""
 
     def __init__(self, statements: str):
         self._database = sqlite3.connect(":memory:", check_same_thread=False)
@@ -34,11 +30,7 @@ class Schema:
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> Schema:
-        """Reads an SQLite file, or a text of CREATE TABLE statements.
-
-        Raises:
-            NotationError: the file is neither, or has no tables
-        """
+        """Reads an SQLite file, or a text of CREATE TABLE statements; raises NotationError if it has no tables."""
         path = Path(path)
         try:
             with open(path, "rb") as file:

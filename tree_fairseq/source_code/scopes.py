@@ -210,7 +210,6 @@ class Scopes:
                 self._query(parts["this"], None, scope.tables)
 
     def _source(self, node: Tree, scope: _Scope) -> None:
-        """Adds the table of FROM or of a JOIN, and checks the condition."""
         if "using" in node.label or "NATURAL" in node.label:
             scope.merges_columns = True
         for name, child in _fields(node):
@@ -235,7 +234,6 @@ class Scopes:
         return _Source(alias or name, scope.tables[name.text] if name.is_whole else None)
 
     def _expression(self, node: Tree, scope: _Scope, may_aggregate: bool, is_output: bool = False) -> str | None:
-        """Checks the names of an expression, and gives the affinity of one that is a column."""
         kind = parse_label(node.label).type
         if node.label == HOLE:
             return None

@@ -27,15 +27,10 @@ _NO_OPERATORS = re.compile(
 
 @dataclass(frozen=True)
 class Spacing:
-    """The blanks of a language.
+    """The blanks of a language."""
 
-    Attributes:
-        before_brace: whether a blank precedes ``{``
-        before_keyword: tokens that a blank precedes
-    """
-
-    before_brace: bool = True
-    before_keyword: frozenset[str] = frozenset(["throws"])
+    before_brace: bool = True  # whether a blank precedes ``{``
+    before_keyword: frozenset[str] = frozenset(["throws"])  # tokens that a blank precedes
 
     def join(self, tokens: list[tuple[str, str]]) -> str:
         """The text of tokens, which come with the type of the node that they belong to, or LEAF."""

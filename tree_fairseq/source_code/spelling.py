@@ -19,8 +19,7 @@ from tree_fairseq.trees.name_pieces import NamePieces, words_of_letters
 from tree_fairseq.trees.notations.notation import Notation
 from tree_fairseq.trees.tree import Tree
 
-FREQUENT_LEAF, FREQUENT_PRODUCTION = 5, 2
-"""How often training has what stays whole, at least."""
+FREQUENT_LEAF, FREQUENT_PRODUCTION = 5, 2  # how often training has what stays whole, at least
 CHARACTERS = [chr(code) for code in range(32, 127)]
 """Pieces that every dictionary of spelled leaves has, so all names in ASCII can be written."""
 
@@ -118,9 +117,8 @@ def learn_spellings(
 ) -> dict[str, Spelling]:
     """Learns so many merges from the names of all programs and from words of text, so all of them have the same pieces.
 
-    Args:
-        programs: how often each label occurs in the training trees of a language
-        words: how often each word occurs in the text beside them
+    ``programs`` say how often each label occurs in the training trees of a language, ``words`` how often each word
+    occurs in the text beside them.
     """
     names, spelled = Counter(words), set(words or ())
     whole: dict[str, set[str]] = {lang: set() for lang in programs}

@@ -50,7 +50,6 @@ class Sql(Language):
         return tree.fold(self._expression).sql(dialect=self.dialect or None, comments=False, normalize_functions=False)
 
     def _expression(self, here: Tree, children: list[Any]) -> Any:
-        """The expression of a node, given those of its children."""
         production = parse_label(here.label)
         [link], values = production.links, iter(children)
         if link.type == _TEXT:

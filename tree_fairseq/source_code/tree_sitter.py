@@ -37,7 +37,6 @@ _WHOLE = Wrapper("file", "", "", ())
 
 
 def _wrappers(class_body: str) -> tuple[Wrapper, ...]:
-    """The wrappers of a language whose methods stand in classes."""
     member = ("class_declaration", class_body)
     return (
         Wrapper("member", "class X {", "}", member),
@@ -204,7 +203,6 @@ def _tree(here: Any, keep_breaks: bool, type_name: str | None = None, skip_ends:
 
 
 def _first_error(root: Any) -> Any:
-    """The first node that is an error or that is missing."""
     stack = [root]
     while stack:
         here = stack.pop()

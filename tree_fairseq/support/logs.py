@@ -110,8 +110,6 @@ def _undo_debug_form() -> None:
 
 
 class _Without(logging.Filter):
-    """Drops the lines that begin in some ways."""
-
     def __init__(self, beginnings: tuple[str, ...]):
         super().__init__()
         self._beginnings = beginnings
@@ -136,11 +134,7 @@ def traceback_wanted() -> bool:
 
 
 def failed(error: BaseException, logger: logging.Logger) -> int:
-    """Ends a command: writes the message of an error to a logger, and returns 1.
-
-    Raises:
-        BaseException: the error itself, if the environment asks for tracebacks
-    """
+    """Ends a command: logs the message of an error and returns 1, or raises the error if tracebacks are wanted."""
     if traceback_wanted():
         raise error
     logger.error("%s", message_of(error) or str(error))
@@ -177,7 +171,12 @@ def message_of(error: BaseException) -> str | None:
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"
     if type(error).__module__.startswith(("hydra.", "omegaconf.")):
-        return _of_option(text)
+        found = _OVERRIDE.search(text)
+        if found is None:
+            return text.splitlines()[0]
+        group, name, value = found.groups()
+        flag = "--" + name.replace("_", "-")
+        return f"{flag} is missing: --{group} needs it" if value == "null" else f"{flag} cannot be {value}"
     if _NO_GPU.search(text):
         return "torch finds no GPU here: leave out --fp16, --bf16, --amp and --tree-device cuda"
     if type(error) in _OF_FAIRSEQ and text and _fairseq_raised(error):
@@ -188,16 +187,6 @@ def message_of(error: BaseException) -> str | None:
 _NO_SPLIT = re.compile(r"Dataset not found: (\S+) \((.*)\)")
 _NO_GPU = re.compile(r"not compiled with CUDA|no NVIDIA driver|No CUDA GPUs|has no attribute 'xla_device'")
 _OVERRIDE = re.compile(r"override (\w+)\.(\w+)=(\S+)")
-
-
-def _of_option(text: str) -> str:
-    """The message of hydra or omegaconf about a value, in the words of the command line."""
-    found = _OVERRIDE.search(text)
-    if found is None:
-        return text.splitlines()[0]
-    group, name, value = found.groups()
-    flag = "--" + name.replace("_", "-")
-    return f"{flag} is missing: --{group} needs it" if value == "null" else f"{flag} cannot be {value}"
 
 
 def _fairseq_raised(error: BaseException) -> bool:

@@ -19,8 +19,7 @@ from typing import Any, Callable, Optional
 from tree_fairseq.errors import InputError, TreeFairseqError, did_you_mean
 from tree_fairseq.support.logs import drop_output, failed, log_to_standard_error, prepare_streams
 
-Flags = Mapping[str, dict[str, Any]]
-"""The settings of ``add_argument``, by flag."""
+Flags = Mapping[str, dict[str, Any]]  # the settings of ``add_argument``, by flag
 
 # Defaults of fairseq's and ours that switch an option off.
 _SWITCHED_OFF = (None, False, -1, "sequence")

@@ -63,8 +63,7 @@ def take_device(device: str) -> None:
 class ProcessPool:
     """Processes for all parallel work of one command; its ``with`` block ends them."""
 
-    is_remote = False
-    """Whether :meth:`stream` uses other machines."""
+    is_remote = False  # whether :meth:`stream` uses other machines
 
     def __init__(self, workers: int = 1):
         self.workers = workers
@@ -171,7 +170,6 @@ class _Executor(ProcessPoolExecutor):
         super().__init__(len(devices), context, _begin, (free,))
 
     def start(self, function: Callable, task: Any) -> Future:
-        """Gives a task to a process, which is started if all are busy."""
         with contextlib.ExitStack() as stack:
             if self.kind == "spawn":
                 for name in _ONE_THREAD:
@@ -192,7 +190,6 @@ class _Executor(ProcessPoolExecutor):
         return done
 
     def end(self) -> list[BaseProcess]:
-        """Ends the processes, whatever they are doing, and returns them."""
         processes = list(self._processes.values())
         for process in processes:
             process.terminate()
@@ -215,7 +212,6 @@ def _death(processes: list[BaseProcess], kind: str) -> str:
 
 
 def _begin(free: SimpleQueue[str]) -> None:
-    """Prepares a new process, which gets one of the free devices."""
     take_device(free.get())
     # Ctrl-C ends the command, and so this process: one traceback is enough.
     signal.signal(signal.SIGINT, signal.SIG_IGN)

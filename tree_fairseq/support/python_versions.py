@@ -17,8 +17,7 @@ from typing import Any
 
 from tree_fairseq.errors import MissingLibraryError
 
-ONLY_WEIGHTS = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
-"""The variable with which torch runs no code of a file, whoever loads it."""
+ONLY_WEIGHTS = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"  # the variable with which torch runs no code of a file, whoever loads it
 
 _NOTHING = object()
 

@@ -20,8 +20,6 @@ from tree_fairseq.trees.symbols import parents_and_branches
 
 
 class _Place(NamedTuple):
-    """Stands for a tensor: its place in the buffer."""
-
     number: int
 
 
@@ -49,7 +47,6 @@ class BufferedBatch(dict):
 
 
 def _in_one_buffer(batch: Mapping, **memory: bool) -> tuple[Tensor, _Layout]:
-    """Returns the bytes of the tensors, and their layout."""
     found: dict[int, Tensor] = {}
     _with(dict(batch), lambda value: found.setdefault(id(value), value) if isinstance(value, Tensor) else value)
     # Tensors of wider numbers come first, so each begins at a multiple of the width of its numbers.
@@ -64,13 +61,11 @@ def _in_one_buffer(batch: Mapping, **memory: bool) -> tuple[Tensor, _Layout]:
 
 
 def _put_together(buffer: Tensor, layout: _Layout) -> BufferedBatch:
-    """Returns the batch, whose tensors are views of the buffer."""
     views = _views(buffer, layout)
     return BufferedBatch(_with(layout.batch, lambda value: views[value.number] if type(value) is _Place else value))
 
 
 def _sizes(layout: _Layout) -> list[int]:
-    """Returns the number of bytes of each tensor."""
     return [shape.numel() * dtype.itemsize for dtype, shape in layout.kinds]
 
 

@@ -30,15 +30,13 @@ from tree_fairseq.trees.spans import encode
 from tree_fairseq.trees.symbols import tree_of_forest
 from tree_fairseq.trees.tree import Forest, Tree
 
-Encode = Callable[[str], str]
-"""Tokeniser and subword segmentation of a line."""
+Encode = Callable[[str], str]  # tokeniser and subword segmentation of a line
 
 
 class TaskSide(Side):
     """A side of a folder of data. This one is a sequence; others are subclasses."""
 
-    options: Optional[ParserOptions] = None
-    """Those of the parser of new lines, if they are parsed."""
+    options: Optional[ParserOptions] = None  # that of the parser of new lines, if they are parsed
 
     def check_files(self, folder: Path, split: str) -> None:
         """Makes sure that the files of a split belong to this side and are whole."""

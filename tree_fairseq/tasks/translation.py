@@ -111,7 +111,6 @@ class TranslationWithTreesTask(TreeTask, TranslationTask):
         self.datasets[split] = pairs
 
     def _with_symbols(self, pairs, keep_remainder: bool = False):
-        """Returns pairs to whose batches the symbol trees of their sides are added."""
         symbols = self.source_side.symbols, self.target_side.symbols
         return pairs if symbols == (None, None) else SymbolPairDataset(pairs, *symbols, keep_remainder)
 

@@ -270,12 +270,8 @@ class TreeTask(FairseqTask):
     def require_same_data(self, checkpoint: dict, fine_tuning: bool = False) -> None:
         """Makes sure that a checkpoint's model was trained on data like this; other parses are a warning.
 
-        Args:
-            checkpoint: the state of the task in the checkpoint
-            fine_tuning: a new training starts from the checkpoint
-
-        Raises:
-            DictionaryMismatchError: labels differ, or the way in which trees are read
+        ``checkpoint`` is the state of the task there; ``fine_tuning`` says whether a new training starts from it.
+        Raises DictionaryMismatchError if labels differ, or the way in which trees are read.
         """
         require_same_facts(checkpoint, self.checkpoint_facts(), self.cfg.data)
         theirs, here = checkpoint.get("parses"), self.parses()

@@ -13,8 +13,7 @@ from tree_fairseq.parsing.pieces import BPE_JOINER, SENTENCEPIECE_MARK
 
 logger = logging.getLogger(__name__)
 
-LIMIT = 0.05
-"""The share of unknown tokens above which there is a warning."""
+LIMIT = 0.05  # the share of unknown tokens above which there is a warning
 _SHOWN = 5
 # Vocabularies of subwords have far more pieces with marks, and vocabularies of words hardly any.
 _MARKED_SHARE = 0.02
@@ -61,7 +60,9 @@ def count_typed(task: Any, lines: Sequence[Sequence[str]]) -> None:
 def likely_cause(unknown: Counter[str], tokens: Counter[str], dictionary: Dictionary) -> tuple[str, str]:
     """Returns why many tokens of a text may be unknown, and the way out."""
     pieces = marks_of_vocabulary(dictionary)
-    if pieces is not None and not any(_is_piece(token) for token in tokens):
+    if pieces is not None and not any(
+        token.endswith(BPE_JOINER) or token.startswith(SENTENCEPIECE_MARK) for token in tokens
+    ):
         flag = "--bpe subword_nmt --bpe-codes FILE"
         if pieces == SENTENCEPIECE_MARK:
             flag = "--bpe sentencepiece --sentencepiece-model FILE"
@@ -86,7 +87,3 @@ def marks_of_vocabulary(dictionary: Dictionary) -> str | None:
         if sum(has_mark(word, mark) for word in words) > _MARKED_SHARE * len(words):
             return mark
     return None
-
-
-def _is_piece(token: str) -> bool:
-    return token.endswith(BPE_JOINER) or token.startswith(SENTENCEPIECE_MARK)

@@ -118,18 +118,13 @@ def collate_partial_trees(partial_trees: Sequence[PartialTree], pad: int) -> dic
 
 @dataclass(frozen=True)
 class TargetDistribution:
-    """The distribution over the labels of a slot that a model learns.
+    """The distribution over the labels of a slot that a model learns."""
 
-    Attributes:
-        kind: ``rank``, a softmax over negative ranks (Lukovnikov & Fischer 2021, Equation 5); ``uniform``, the same
-            probability for all
-        temperature: of the softmax
-        merge: combines the weights of equal labels in one slot; ``np.maximum`` lets the best one count
-    """
-
+    # ``rank``, a softmax over negative ranks (Lukovnikov & Fischer 2021, Equation 5); ``uniform``, the same probability
+    # for all
     kind: str = "rank"
-    temperature: float = 0.1
-    merge: np.ufunc = np.add
+    temperature: float = 0.1  # of the softmax
+    merge: np.ufunc = np.add  # combines the weights of equal labels in one slot; ``np.maximum`` lets the best one count
 
     def weights(self, ranks: np.ndarray) -> np.ndarray:
         """``[Q]`` float64: unnormalised probabilities; the least rank of each slot is 0."""
@@ -188,15 +183,12 @@ def collate_slots(
 
 @dataclass(frozen=True)
 class PartialTreeSampler:
-    """Draws partial trees of a target for an epoch, from the first ``count`` trajectories.
-
-    ``states`` is the number of partial trees; they come from one trajectory.
-    """
+    """Draws partial trees of a target for an epoch, from the first ``count`` trajectories."""
 
     count: int
     distribution: TargetDistribution
     seed: int = 1
-    states: int = 1
+    states: int = 1  # the number of partial trees, which come from one trajectory
 
     def sample(self, labels: np.ndarray, stored: StoredInsertions, key: Sequence[int]) -> list[PartialTree]:
         """Draws a trajectory, then some of its partial trees, for dictionary ids ``[M]`` of the target's nodes."""
@@ -232,19 +224,12 @@ class TreeInsertionDataset(TargetTreeDataset):
 
 
 class PartialSequence(NamedTuple):
-    """Some tokens of a target, ``[m]``, and the Q tokens that are missing between them.
+    """Some tokens of a target, ``[m]``, and the Q tokens that are missing between them."""
 
-    Attributes:
-        tokens: ``[m]`` ids
-        slots: ``[Q]`` from 0, before the first token, to m
-        insertions: ``[Q]`` ids of the missing tokens
-        ranks: ``[Q]``, how much farther each is from the centre of its slot than the closest
-    """
-
-    tokens: np.ndarray
-    slots: np.ndarray
-    insertions: np.ndarray
-    ranks: np.ndarray
+    tokens: np.ndarray  # ``[m]`` ids
+    slots: np.ndarray  # ``[Q]`` from 0, before the first token, to m
+    insertions: np.ndarray  # ``[Q]`` ids of the missing tokens
+    ranks: np.ndarray  # ``[Q]``, how much farther each is from the centre of its slot than the closest
 
     @classmethod
     def of(cls, target: np.ndarray, kept: np.ndarray) -> PartialSequence:

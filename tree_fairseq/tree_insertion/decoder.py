@@ -41,19 +41,15 @@ def without_child_relations(rows: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class PairRelations:
-    """The relations of a batch as attention reads them.
+    """The relations of a batch as attention reads them."""
 
-    Attributes:
-        numbers: ``[B, 1, M, M]`` int64, of the relation of each pair; 0 where the other node is padding, of which there
-            may be more
-        keys, values: ``[K, D / H]``, added to keys and values of nodes in each relation; row 0 is zero
-        nodes: where the nodes are among the B * M places
-    """
-
+    # ``[B, 1, M, M]`` int64, of the relation of each pair; 0 where the other node is padding, of which there may be
+    # more
     numbers: Tensor
+    # keys, values: ``[K, D / H]``, added to keys and values of nodes in each relation; row 0 is zero
     keys: Tensor
     values: Tensor
-    nodes: PackedRows
+    nodes: PackedRows  # where the nodes are among the B * M places
 
 
 class TreeRelations(nn.Module):

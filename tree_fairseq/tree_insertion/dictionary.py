@@ -66,12 +66,8 @@ class InsertionDictionary(TreeDictionary):
 
     A node with children is ``open label child … close``, a leaf is ``label``. Hypotheses and the targets of batches are
     such sequences. The ids of the brackets follow those of the labels. The brackets have no embeddings, and tree models
-    never predict them.
-
-    Attributes:
-        root: id of the root that decoding begins with, the first label
-        keep: id that a model predicts for a slot in which nothing is inserted: that of EOS
-        open, close: ids of the brackets; of the first ones, if there are several
+    never predict them. Decoding begins with ``root``, the first label; ``keep``, the id of EOS, is predicted for a slot
+    in which nothing is inserted. ``open`` and ``close`` are the first brackets.
     """
 
     def __init__(self, dictionary: Dictionary, notation: Notation):

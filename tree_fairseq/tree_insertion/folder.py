@@ -43,34 +43,21 @@ def open_store(tokens: Path, trajectory_count: int) -> InsertionStore:
 
 @dataclass
 class InsertionSplitRecord:
-    """The targets of a split.
+    """The targets of a split. Nodes do not include the roots that decoding begins with."""
 
-    ``prefix`` is the name of the token files without extension, such as ``train.nl-lf.lf``; ``files`` are their names
-    and those of the trajectories. ``distinct`` trees are different. Nodes do not include the roots that decoding begins
-    with: all ``nodes``, those of the ``largest`` tree, and those whose label is ``unknown`` to the dictionary.
-    """
-
-    prefix: str
+    prefix: str  # the name of the token files without extension, such as ``train.nl-lf.lf``
     lines: int
-    distinct: int
+    distinct: int  # different trees
     nodes: int
-    largest: int
-    unknown: int
-    files: list[str]
+    largest: int  # nodes of the largest tree
+    unknown: int  # nodes whose label the dictionary lacks
+    files: list[str]  # token files and trajectories
 
 
 @register_section("insertion")
 @dataclass
 class InsertionRecord(Section):
-    """The targets of a folder.
-
-    Attributes:
-        notation: that of targets and of output
-        numbered: whether the labels of token files are numbered, as all are since version 1
-        oracles: the one whose trajectories are stored; older folders have a second one, which is gone, after it
-        trajectories: number of trajectories of each oracle for a tree
-        seed: of the choice between equally good nodes
-    """
+    """The targets of a folder."""
 
     contents: ClassVar[str] = "trajectories"
     missing: ClassVar[str] = "preprocess with --task tree_insertion"
@@ -78,11 +65,12 @@ class InsertionRecord(Section):
     deciding = ("lang", "notation", "numbered", "oracles", "trajectories", "seed")
 
     lang: str
-    notation: str
+    notation: str  # that of targets and of output
+    # the one whose trajectories are stored; older folders have a second one, which is gone, after it
     oracles: list[str]
-    trajectories: int
-    numbered: bool = True
-    seed: int = 1
+    trajectories: int  # number of trajectories of each oracle for a tree
+    numbered: bool = True  # whether the labels of token files are numbered, as all are since version 1
+    seed: int = 1  # of the choice between equally good nodes
     splits: dict[str, InsertionSplitRecord] = field(default_factory=dict)
 
     @property

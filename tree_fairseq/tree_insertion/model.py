@@ -117,8 +117,7 @@ class TreeInsertionTransformerModel(TreeGeneratingTransformer):
             **source_trees: ``source_spans`` or ``source_symbol_tree``, for an encoder that reads trees
 
         Returns:
-            - ``slot`` ``[Z]``, the numbers of all slots
-            - ``logits`` ``[Z, V]``, of the labels to insert there, and of EOS for inserting nothing
+            the numbers of all slots, ``[Z]``; logits ``[Z, V]`` of the labels to insert there, and of EOS for nothing
         """
         memory = self.encode(src_tokens, src_lengths, **source_trees)
         return self.decode(memory if sentences is None else memory.select(sentences), partial_tree)

@@ -101,10 +101,7 @@ def _root_paths(depths: np.ndarray) -> np.ndarray:
 
 
 def _common_ancestor_depths(depths: np.ndarray) -> np.ndarray:
-    """``[M, M]`` int64: the depth of the lowest common ancestor of two nodes.
-
-    In preorder, it is one less than the least depth after the first of the nodes, up to the second.
-    """
+    """``[M, M]`` int64: depths of lowest common ancestors, one less than the least depth behind the first node."""
     count = len(depths)
     later = np.arange(count)[:, None] < np.arange(count)
     least = np.minimum.accumulate(np.where(later, depths, count + 1), axis=1) - 1
@@ -116,40 +113,26 @@ def _common_ancestor_depths(depths: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class PartialTree:
-    """A partial tree of m nodes in preorder, and the labels that may be inserted in its slots.
+    """A partial tree of m nodes in preorder, and the labels that may be inserted in its slots."""
 
-    Attributes:
-        labels: ``[m]`` int64 dictionary ids; the first is that of the root that decoding begins with
-        parents: ``[m]`` int64 indices of the parents, -1 for the root
-        slots: ``[Q]`` int64 slot numbers, ascending; nothing may be inserted in the slots that are missing here
-        insertions: ``[Q]`` int64 ids of labels that may be inserted in them
-        ranks: ``[Q]`` int64, how far each insertion is behind the best of its slot by the oracle, from 0
-    """
-
-    labels: np.ndarray
-    parents: np.ndarray
+    labels: np.ndarray  # ``[m]`` int64 dictionary ids; the first is that of the root that decoding begins with
+    parents: np.ndarray  # ``[m]`` int64 indices of the parents, -1 for the root
+    # ``[Q]`` int64 slot numbers, ascending; nothing may be inserted in the slots that are missing here
     slots: np.ndarray
-    insertions: np.ndarray
-    ranks: np.ndarray
+    insertions: np.ndarray  # ``[Q]`` int64 ids of labels that may be inserted in them
+    ranks: np.ndarray  # ``[Q]`` int64, how far each insertion is behind the best of its slot by the oracle, from 0
 
 
 @dataclass(frozen=True)
 class Trajectory:
-    """All T + 1 partial trees from the root alone to a target, T steps apart, and the allowed sets of their slots.
+    """All T + 1 partial trees from the root alone to a target, T steps apart, and the allowed sets of their slots."""
 
-    Attributes:
-        steps: ``[M]`` int64, the step that inserts each node of the target; 0 for the root
-        starts: ``[T + 2]`` int64: after t steps, entries ``starts[t]`` to ``starts[t + 1]`` of the others are allowed
-        slots: ``[Q]`` int64, their slots; the entries of a slot follow each other
-        candidates: ``[Q]`` int64, the nodes of the target
-        ranks: ``[Q]`` int64, their ranks by the oracle, from 0
-    """
-
-    steps: np.ndarray
+    steps: np.ndarray  # ``[M]`` int64, the step that inserts each node of the target; 0 for the root
+    # ``[T + 2]`` int64: after t steps, entries ``starts[t]`` to ``starts[t + 1]`` of the others are allowed
     starts: np.ndarray
-    slots: np.ndarray
-    candidates: np.ndarray
-    ranks: np.ndarray
+    slots: np.ndarray  # ``[Q]`` int64, their slots; the entries of a slot follow each other
+    candidates: np.ndarray  # ``[Q]`` int64, the nodes of the target
+    ranks: np.ndarray  # ``[Q]`` int64, their ranks by the oracle, from 0
 
     @property
     def length(self) -> int:
@@ -206,8 +189,6 @@ class _JudgedRegion:
 
 
 class _Regions(dict[Region, _JudgedRegion]):
-    """The regions that were judged so far. A region is the same in all partial trees that have it."""
-
     def __init__(self, oracle: CentralityOracle):
         self.oracle = oracle
 

@@ -31,18 +31,13 @@ _FLOOR = -1e4  # the smallest log-probability of inserting nothing, which keeps 
 
 @dataclass(frozen=True)
 class PartialOutputs:
-    """Outputs of R rows, one after the other.
-
-    Attributes:
-        labels: ``[n]`` int64
-        scores: ``[n]`` float64, log-probabilities with which the labels were inserted, 0 for labels from the start
-        lengths: ``[R]`` int64, numbers of nodes or tokens
-    """
+    """Outputs of R rows, one after the other."""
 
     kinds: ClassVar[int]  # of slots at each node or token
-    labels: np.ndarray
+    labels: np.ndarray  # ``[n]`` int64
+    # ``[n]`` float64, log-probabilities with which the labels were inserted, 0 for labels from the start
     scores: np.ndarray
-    lengths: np.ndarray
+    lengths: np.ndarray  # ``[R]`` int64, numbers of nodes or tokens
 
     @functools.cached_property
     def rows(self) -> np.ndarray:
@@ -70,13 +65,10 @@ class PartialOutputs:
 
 @dataclass(frozen=True)
 class SlotPredictions:
-    """The prediction for each slot of R partial outputs, ``[Z]`` each.
-
-    A label is the dictionary's ``keep`` where nothing is inserted.
-    """
+    """The prediction for each slot of R partial outputs, ``[Z]`` each."""
 
     slots: np.ndarray
-    labels: np.ndarray
+    labels: np.ndarray  # the dictionary's ``keep`` where nothing is inserted
     log_probs: np.ndarray
 
 

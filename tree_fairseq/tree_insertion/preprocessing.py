@@ -19,15 +19,7 @@ from tree_fairseq.data_bin.index_files import data_and_index
 from tree_fairseq.data_bin.staging import Staging, Work
 from tree_fairseq.data_bin.token_files import found_impl, load_dictionary, most_frequent, token_file_names, token_prefix
 from tree_fairseq.errors import InputError
-from tree_fairseq.preprocessing.plan import (
-    Inputs,
-    PreprocessPlan,
-    StockMain,
-    command_of,
-    inspect_inputs,
-    make_plan,
-    start_manifest,
-)
+from tree_fairseq.preprocessing import plan as planning
 from tree_fairseq.preprocessing.run import LOG, Preprocessing, building, register_preprocessing, write_folder
 from tree_fairseq.support.options import given_flags, refuse_flags
 from tree_fairseq.tree_insertion.dictionary import build_insertion_dictionary, require_labels
@@ -38,8 +30,7 @@ from tree_fairseq.trees.text import inspect_text
 
 logger = logging.getLogger(__name__)
 
-MOST_NODES = 1000
-"""A larger target is an error: the oracle's time and memory grow with the square of its nodes."""
+MOST_NODES = 1000  # a larger target is an error: the oracle's time and memory grow with the square of its nodes
 _FOLDER = "insertion"  # in the staging folder
 
 _FLAGS = {
@@ -55,7 +46,6 @@ _DEFAULTS = {"insertion_oracle": "centrality", "trajectories": 5}
 
 
 def _with_defaults(args: Namespace) -> Namespace:
-    """The arguments with all defaults; raises InputError if they do not go together."""
     given = {name: getattr(args, name) for name in _DEFAULTS if getattr(args, name, None) is not None}
     args = Namespace(**{**vars(args), **_DEFAULTS, **given})
     task = f"--task {TASK}"
@@ -67,15 +57,15 @@ def _with_defaults(args: Namespace) -> Namespace:
     return args
 
 
-def preprocess_insertion(args: Namespace, stock_main: StockMain) -> None:
+def preprocess_insertion(args: Namespace, stock_main: planning.StockMain) -> None:
     """Does the work of ``fairseq-preprocess --task tree_insertion``, given its arguments and fairseq's own ``main``."""
     args = _with_defaults(args)
-    plan = make_plan(args, texts={"source": args.source_lang})
-    inputs = inspect_inputs(plan)
-    staging = Staging(plan.destination, command_of(plan, inputs), args.parse_cache)
+    plan = planning.make_plan(args, texts={"source": args.source_lang})
+    inputs = planning.inspect_inputs(plan)
+    staging = Staging(plan.destination, planning.command_of(plan, inputs), args.parse_cache)
     if staging.publish_earlier():
         return
-    manifest = start_manifest(plan)
+    manifest = planning.start_manifest(plan)
     record, old = _new_record(args), manifest.section(InsertionRecord)
     manifest.keep_splits(old, record, plan.written_splits, record.contents)
     manifest.set_section(record)
@@ -92,7 +82,6 @@ def preprocess_insertion(args: Namespace, stock_main: StockMain) -> None:
 
 
 def _new_record(args: Namespace) -> InsertionRecord:
-    """Makes the record of a new folder, without splits."""
     return InsertionRecord(
         lang=args.target_lang,
         notation=args.target_notation,
@@ -101,8 +90,9 @@ def _new_record(args: Namespace) -> InsertionRecord:
     )
 
 
-def _read_targets(plan: PreprocessPlan, record: InsertionRecord, inputs: Inputs, work: Work) -> dict[str, EncodedText]:
-    """Reads the target trees of each split and writes them as lines of labels."""
+def _read_targets(
+    plan: planning.PreprocessPlan, record: InsertionRecord, inputs: planning.Inputs, work: Work
+) -> dict[str, EncodedText]:
     notation = notation_named(record.notation)
     texts = {split.name: inputs[split.name, record.lang] for split in plan.splits}
     return {
@@ -115,8 +105,7 @@ def _labels_file(split: str, record: InsertionRecord, work: Work) -> Path:
     return work.staging.folder(_FOLDER) / f"{split}.{record.lang}"
 
 
-def _make_dictionary(plan: PreprocessPlan, targets: Mapping[str, EncodedText], work: Work) -> str:
-    """Makes the dictionary of labels, which begins with that of the root, and returns its path."""
+def _make_dictionary(plan: planning.PreprocessPlan, targets: Mapping[str, EncodedText], work: Work) -> str:
     args = plan.args
     if "train" not in targets:
         raise InputError("--trainpref must be set if the dictionary of the trees is not given with --tgtdict")
@@ -128,7 +117,6 @@ def _make_dictionary(plan: PreprocessPlan, targets: Mapping[str, EncodedText], w
 
 
 def _write_trajectories(targets: Mapping[str, EncodedText], record: InsertionRecord, work: Work) -> None:
-    """Writes the trajectories of every split and completes the record."""
     manifest, output = work.manifest, work.output
     languages = (manifest.source_lang, manifest.target_lang, record.lang)
     prefixes = {split: output / token_prefix(split, *languages) for split in targets}
@@ -153,7 +141,6 @@ def _write_trajectories(targets: Mapping[str, EncodedText], record: InsertionRec
 
 
 def _count_unknown(split: str, text: EncodedText, dictionary: Dictionary) -> int:
-    """Counts the nodes whose label is not in the dictionary, and logs the most frequent of these labels."""
     unknown = Counter({word: count for word, count in text.counts.items() if word not in dictionary})
     if unknown:
         message = "[insertion] %s: %d labels are not in the dictionary and become %s: %s"

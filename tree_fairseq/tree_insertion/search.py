@@ -22,16 +22,11 @@ from tree_fairseq.tree_insertion.tree_shapes import TreeShapes, partial_tree_inp
 
 @dataclass(frozen=True)
 class PartialTrees(PartialOutputs):
-    """Partial trees with n nodes together.
-
-    Attributes:
-        shapes: the trees without their labels
-        is_new: ``[n]`` bool, nodes that the last step inserted
-    """
+    """Partial trees with n nodes together."""
 
     kinds = KINDS
-    shapes: TreeShapes
-    is_new: np.ndarray
+    shapes: TreeShapes  # the trees without their labels
+    is_new: np.ndarray  # ``[n]`` bool, nodes that the last step inserted
 
     @property
     def slots(self) -> np.ndarray:

@@ -30,8 +30,7 @@ from torch.nn import functional
 from tree_fairseq.tree_insertion.target import ANCESTOR, DESCENDANT, FIRST_CHILD, KINDS, NEXT_SIBLING
 from tree_fairseq.tree_insertion.tree_shapes import NO_NEIGHBOUR, ROLES
 
-_TOKENS = {DESCENDANT: 0, ANCESTOR: 1, FIRST_CHILD: 2, NEXT_SIBLING: 2}
-"""The tokens v, ^ and - of the kinds of slots."""
+_TOKENS = {DESCENDANT: 0, ANCESTOR: 1, FIRST_CHILD: 2, NEXT_SIBLING: 2}  # the tokens v, ^ and - of the kinds of slots
 
 
 class SlotVectors(nn.Module):
@@ -55,19 +54,14 @@ class SlotVectors(nn.Module):
 
 @dataclass(frozen=True)
 class SlotNeighbours:
-    """What slots attend to in a layer: the states that its self-attention reads, ``[n, 1, D]``, of their neighbours.
+    """What slots attend to in a layer: the states that its self-attention reads, ``[n, 1, D]``, of their neighbours."""
 
-    Attributes:
-        states: of all nodes
-        node, role: ``[Z, 3]`` int64, the neighbours and how the slot sees them
-        missing: ``[Z, 3]`` bool, where a slot has fewer
-        keys, values: ``[5, D / H]``, added to keys and values of neighbours in each role
-    """
-
-    states: Tensor
+    states: Tensor  # of all nodes
+    # node, role: ``[Z, 3]`` int64, the neighbours and how the slot sees them
     node: Tensor
     role: Tensor
-    missing: Tensor
+    missing: Tensor  # ``[Z, 3]`` bool, where a slot has fewer
+    # keys, values: ``[5, D / H]``, added to keys and values of neighbours in each role
     keys: Tensor
     values: Tensor
 

@@ -32,14 +32,8 @@ import numpy as np
 from tree_fairseq.data_bin.index_files import data_and_index, map_values, read_index_with_pointers, write_index
 from tree_fairseq.errors import CorruptFileError, InputError, SymbolTreeError
 from tree_fairseq.support.processes import ProcessPool
+from tree_fairseq.tree_insertion import oracles
 from tree_fairseq.tree_insertion.dictionary import label_of, words_of
-from tree_fairseq.tree_insertion.oracles import (
-    CentralityOracle,
-    ProgramOracle,
-    Trajectory,
-    TreeDistanceOracle,
-    trajectories,
-)
 from tree_fairseq.tree_insertion.target import ROOT_LABEL, TargetTree
 from tree_fairseq.trees.notations import Notation
 from tree_fairseq.trees.text import Chunk, TextInput, chunk_lines
@@ -47,10 +41,10 @@ from tree_fairseq.trees.tree import Tree
 
 logger = logging.getLogger(__name__)
 
-ORACLES: dict[str, type[CentralityOracle]] = {
-    "centrality": CentralityOracle,
-    "program": ProgramOracle,
-    "tree-distance": TreeDistanceOracle,
+ORACLES: dict[str, type[oracles.CentralityOracle]] = {
+    "centrality": oracles.CentralityOracle,
+    "program": oracles.ProgramOracle,
+    "tree-distance": oracles.TreeDistanceOracle,
 }
 
 _HEAD = 2
@@ -59,14 +53,10 @@ REPAIR = "Preprocess again, or run `tree-fairseq check` on the folder to see all
 
 
 class EncodedTree(NamedTuple):
-    """A target tree as it is stored; two of them are equal if and only if their trees are.
+    """A target tree as it is stored; two of them are equal if and only if their trees are."""
 
-    ``words`` are those of its labels in preorder, separated by blanks; ``parents`` the indices of the parents, under
-    the root that decoding begins with, as bytes of ``[M]`` int32.
-    """
-
-    words: str
-    parents: bytes
+    words: str  # those of its labels in preorder, separated by blanks
+    parents: bytes  # indices under the root that decoding begins with, as bytes of ``[M]`` int32
 
     @classmethod
     def of(cls, tree: Tree) -> EncodedTree:
@@ -143,7 +133,7 @@ class TrajectorySampler:
         digest = hashlib.sha256(tree.words.encode() + b"\0" + tree.parents).digest()
         generator = np.random.default_rng([self.seed, int.from_bytes(digest[:8], "big")])
         target = tree.target()
-        return encode_item(target.parents, trajectories(ORACLES[self.oracle](target), self.count, generator))
+        return encode_item(target.parents, oracles.trajectories(ORACLES[self.oracle](target), self.count, generator))
 
     def items(self, trees: Sequence[EncodedTree]) -> list[np.ndarray]:
         """Returns the items of several trees, a task for one process."""
@@ -165,9 +155,9 @@ def write_stores(texts: Mapping[Path, Sequence[EncodedTree]], sampler: Trajector
     logger.info(message, sampler.count, total, seconds, 1000 * seconds / max(1, total))
 
 
-def encode_item(parents: Sequence[int], trajectories: Sequence[Trajectory]) -> np.ndarray:
-    """Encodes the parents of a tree, ``[M]``, and its trajectories as one item, int32."""
-    bodies = [np.concatenate([[each.length], *vars(each).values()]) for each in trajectories]
+def encode_item(parents: Sequence[int], drawn: Sequence[oracles.Trajectory]) -> np.ndarray:
+    """Encodes the parents of a tree, ``[M]``, and its ``drawn`` trajectories as one item, int32."""
+    bodies = [np.concatenate([[each.length], *vars(each).values()]) for each in drawn]
     sizes = np.array([_HEAD + len(bodies) + len(parents), *map(len, bodies)])
     places = np.cumsum(sizes)[:-1]
     return np.concatenate([[len(parents), len(bodies)], places, parents, *bodies]).astype(np.int32)
@@ -237,10 +227,10 @@ class StoredInsertions:
         first = _HEAD + self.trajectory_count
         self.parents = item[first : first + nodes]
 
-    def trajectory(self, number: int) -> Trajectory:
+    def trajectory(self, number: int) -> oracles.Trajectory:
         """Returns one of the trajectories; its arrays are int32."""
         body = self._item[int(self._item[_HEAD + number]) :]
         nodes, length = len(self.parents), int(body[0])
         steps, starts, rest = np.split(body[1:], [nodes, nodes + length + 2])
         slots, candidates, ranks = rest[: 3 * int(starts[-1])].reshape(3, -1)
-        return Trajectory(steps, starts, slots, candidates, ranks)
+        return oracles.Trajectory(steps, starts, slots, candidates, ranks)

@@ -29,8 +29,7 @@ from tree_fairseq.trees.tree import Tree
 KINDS = 4
 DESCENDANT, ANCESTOR, FIRST_CHILD, NEXT_SIBLING = range(KINDS)
 
-ROOT_LABEL = "@R@"
-"""The label of the root that every decoding begins with. The target tree is its only child."""
+ROOT_LABEL = "@R@"  # the label of the root that every decoding begins with. The target tree is its only child.
 
 
 class TargetTree:
@@ -170,7 +169,6 @@ def _below(target: TargetTree, node: int) -> list[Region]:
 
 
 def _beside(target: TargetTree, node: int) -> list[Region]:
-    """The gaps to the left and to the right of a node, under its parent."""
     parent, rank = target.parents[node], target.ranks[node]
     return [*_gap(parent, 0, rank - 1), *_gap(parent, rank + 1, len(target.children[parent]) - 1)]
 

@@ -19,16 +19,8 @@ from tree_fairseq.nn.modalities import CONSTITUENCY, SEQUENCE, SYMBOLS
 from tree_fairseq.support.options import changed_options, given_flags, option, refuse_flags, refuse_unread
 from tree_fairseq.tasks.translation import TranslationWithTreesConfig, TranslationWithTreesTask
 from tree_fairseq.tasks.tree_task import ValidationAccuracyConfig, ValidationAccuracyTask
-from tree_fairseq.tree_insertion import INVALID, PARTIAL
+from tree_fairseq.tree_insertion import INVALID, PARTIAL, dataset
 from tree_fairseq.tree_insertion.criterion import SlotKlDivergence
-from tree_fairseq.tree_insertion.dataset import (
-    BracketedTargetDataset,
-    PartialSequenceSampler,
-    PartialTreeSampler,
-    SequenceInsertionDataset,
-    TargetDistribution,
-    TreeInsertionDataset,
-)
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary, require_labels
 from tree_fairseq.tree_insertion.folder import STORE_SUFFIX, InsertionRecord, open_store
 from tree_fairseq.tree_insertion.model import Decoding, TreeGeneratingTransformer
@@ -73,7 +65,7 @@ class TreeInsertionConfig(ValidationAccuracyConfig, TranslationWithTreesConfig):
     )
 
 
-def sampler_of(cfg: TreeInsertionConfig, record: InsertionRecord) -> PartialTreeSampler:
+def sampler_of(cfg: TreeInsertionConfig, record: InsertionRecord) -> dataset.PartialTreeSampler:
     """Returns the sampler of the options of supervision; raises an error about one that does not fit the folder."""
     # The oracle that older folders have beside another one comes second.
     if cfg.insertion_oracle != record.oracles[0]:
@@ -84,14 +76,14 @@ def sampler_of(cfg: TreeInsertionConfig, record: InsertionRecord) -> PartialTree
     count = record.trajectories if cfg.trajectories is None else cfg.trajectories
     if not 1 <= count <= record.trajectories:
         raise InputError(f"--trajectories is {count}, and {cfg.data} has {record.trajectories} of each tree")
-    distribution = TargetDistribution(cfg.target_distribution, cfg.target_temperature)
-    return PartialTreeSampler(count, distribution, cfg.seed)
+    distribution = dataset.TargetDistribution(cfg.target_distribution, cfg.target_temperature)
+    return dataset.PartialTreeSampler(count, distribution, cfg.seed)
 
 
 _DATASETS = {
-    Decoding.TREE_INSERTION: TreeInsertionDataset,
-    Decoding.SEQUENCE_INSERTION: SequenceInsertionDataset,
-    Decoding.LEFT_TO_RIGHT: BracketedTargetDataset,
+    Decoding.TREE_INSERTION: dataset.TreeInsertionDataset,
+    Decoding.SEQUENCE_INSERTION: dataset.SequenceInsertionDataset,
+    Decoding.LEFT_TO_RIGHT: dataset.BracketedTargetDataset,
 }
 # The options of supervision that models do not read.
 _UNREAD = {
@@ -148,7 +140,7 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
         sampler: Any = self.sampler
         if self.decoding == Decoding.SEQUENCE_INSERTION:
             # Of equal tokens in a slot, the one that is closest to its centre counts.
-            sampler = PartialSequenceSampler(replace(sampler.distribution, merge=np.maximum), self.cfg.seed)
+            sampler = dataset.PartialSequenceSampler(replace(sampler.distribution, merge=np.maximum), self.cfg.seed)
         is_training = split == self.cfg.train_subset
         if is_training:
             sampler = replace(sampler, states=self.cfg.partial_states)
@@ -159,7 +151,6 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
         self.datasets[split] = learns_from(pairs, stored, self.target_dictionary, sampler, self.sequences, **options)
 
     def _load_stores(self, folder: Path, split: str, combine: bool) -> list[InsertionStore]:
-        """Opens the trajectories of a split in the order of its lines."""
         source, target = self.cfg.source_lang, self.cfg.target_lang
         manifest = Manifest.load(folder)
         prefixes = side_prefixes(folder, split, source, target, target, STORE_SUFFIX, combine)

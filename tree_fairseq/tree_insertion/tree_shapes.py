@@ -35,17 +35,11 @@ _CLOSES = np.array([len(_EVENTS) - 1 - _EVENTS[::-1].index(element) for element 
 
 @dataclass(frozen=True)
 class TreeShapes:
-    """R trees, one after the other, with nodes in preorder. Indices count the n nodes of all trees.
+    """R trees, one after the other, with nodes in preorder. Indices count the n nodes of all trees."""
 
-    Attributes:
-        lengths: ``[R]`` int64, numbers of nodes
-        depths: ``[n]`` int64, edges to the root
-        ends: ``[n]`` int64, the index after the subtree of each node
-    """
-
-    lengths: np.ndarray
-    depths: np.ndarray
-    ends: np.ndarray
+    lengths: np.ndarray  # ``[R]`` int64, numbers of nodes
+    depths: np.ndarray  # ``[n]`` int64, edges to the root
+    ends: np.ndarray  # ``[n]`` int64, the index after the subtree of each node
 
     @classmethod
     def of_roots(cls, count: int) -> TreeShapes:

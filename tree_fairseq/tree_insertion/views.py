@@ -18,8 +18,7 @@ from tree_fairseq.tree_insertion.tree_shapes import read_partial_trees
 from tree_fairseq.trees.symbols import tree_of_parents
 from tree_fairseq.trees.tree import Tree
 
-NOTHING = "nothing"
-"""Stands for the prediction that nothing is inserted."""
+NOTHING = "nothing"  # stands for the prediction that nothing is inserted
 
 _DIGITS = 4  # of probabilities
 
@@ -43,12 +42,7 @@ class ObservedInsertions:
         self.steps = []
 
     def keep(self, partial: PartialTrees, log_probs: Tensor) -> None:
-        """Keeps a step.
-
-        Args:
-            partial: one partial tree
-            log_probs: ``[Z, V]`` of the labels of its slots, minus infinity for those that are never inserted
-        """
+        """Keeps a step: one partial tree and ``[Z, V]`` of its slots, minus infinity for labels that never fit."""
         best = log_probs.topk(min(self.most, log_probs.size(1)), dim=1)
         probabilities = best.values.exp().tolist()
         slots = [

@@ -28,13 +28,7 @@ MOST_REFUSALS = 1000
 
 
 class ProgramCheck:
-    """Says which sequences of symbols are programs, and which may become programs.
-
-    Args:
-        dictionary: the symbols of the target
-        language: reads the programs
-        schema: a database on which queries must run; None if there is none
-    """
+    """Says which sequences of symbols are programs that run on a schema, if there is one, and which may become some."""
 
     def __init__(self, dictionary: SymbolDictionary, language: Language, schema: Schema | None = None):
         self._dictionary, self._language, self._schema = dictionary, language, schema
@@ -66,16 +60,9 @@ class ProgramCheck:
 
 
 class CheckedSearch(Search):
-    """A search of fairseq whose candidates are checked before it returns them.
+    """A search of fairseq whose candidates are checked; a refused one gets the score ``masked``.
 
-    Args:
-        search: finds the candidates
-        dictionary: the symbols of the target
-        check: refuses them
-        masked: the score of a refused candidate
-
-    Attributes:
-        longest: number of symbols of the longest program that was refused
+    ``longest`` is the number of symbols of the longest program that was refused.
     """
 
     def __init__(self, search: Search, dictionary: SymbolDictionary, check: ProgramCheck, masked: float):
@@ -110,10 +97,7 @@ class CheckedSearch(Search):
         return self.search.prune_sentences(batch_idxs)
 
     def _refused(self, lprobs, symbols, beams, tokens, checked, ends) -> list[tuple[int, int]]:
-        """Returns the candidates, as rows and symbols, that the check refuses and that were not checked before.
-
-        ``ends`` counts the refused programs of each row.
-        """
+        """Returns the candidates, as rows and symbols, that the check refuses and that were not checked before."""
         sentences, beam, _ = lprobs.shape
         rows = beams + torch.arange(sentences, device=beams.device)[:, None] * beam  # [B, candidates]
         completes = self.trees.completes(rows, symbols)
@@ -143,7 +127,6 @@ class CheckedSearch(Search):
         return self._refusals[sentence] < MOST_REFUSALS
 
     def _all_ends(self, row: int) -> list[tuple[int, int]]:
-        """The symbols that may end the program of a row."""
         symbols = torch.arange(len(self.check.concerned), device=self.check.concerned.device)
         ending = self.trees.completes(torch.full_like(symbols, row), symbols)
         return [(row, symbol) for symbol in symbols[ending].tolist()]

@@ -20,23 +20,14 @@ from torch.nn import functional
 
 from tree_fairseq.data_bin.symbol_dictionary import SymbolTable
 from tree_fairseq.errors import InputError, MissingTreesError
+from tree_fairseq.nn import tree_lstm
 from tree_fairseq.nn.encoders import EncoderType, register_encoder
 from tree_fairseq.nn.modalities import SEQUENCE, SOURCE_LENGTHS, SYMBOLS, source_side, target_side
 from tree_fairseq.nn.published import set_defaults
-from tree_fairseq.nn.tree_lstm import (
-    MAX_POSITIONS,
-    BranchLinear,
-    RecurrentDecoder,
-    TreeLevels,
-    TreeLSTM,
-    by_branch,
-    with_zero_gradients,
-)
 from tree_fairseq.support.options import option
 from tree_fairseq.tree_positional.hypotheses import OpenNodes
 
-INITIAL_RANGE = 0.1
-"""Initial weights are uniform between minus this and this, as those of Chen et al."""
+INITIAL_RANGE = 0.1  # initial weights are uniform between minus this and this, as those of Chen et al.
 
 
 class _MemoryEncoder(FairseqEncoder):
@@ -76,7 +67,7 @@ class _MemoryEncoder(FairseqEncoder):
         }
 
     def max_positions(self) -> int:
-        return MAX_POSITIONS
+        return tree_lstm.MAX_POSITIONS
 
 
 class SymbolTreeLSTMEncoder(_MemoryEncoder):
@@ -88,7 +79,7 @@ class SymbolTreeLSTMEncoder(_MemoryEncoder):
         if embed_tokens is None:
             embed_tokens = nn.Embedding(len(dictionary), cfg.encoder_embed_dim, self.padding_idx)
         self.embed_tokens = embed_tokens
-        self.tree_lstm = TreeLSTM(embed_tokens.embedding_dim, hidden_size, cfg.source_symbols.degree)
+        self.tree_lstm = tree_lstm.TreeLSTM(embed_tokens.embedding_dim, hidden_size, cfg.source_symbols.degree)
         self.dropout = FairseqDropout(cfg.dropout, module_name=type(self).__name__)
 
     def encode(self, tokens: Tensor, padding: Tensor, trees: Optional[dict[str, Tensor]], lengths: object):
@@ -167,7 +158,7 @@ class TopDownLSTM(nn.Module):
 
     def __init__(self, embed_dim: int, hidden_dim: int, degree: int, dropout: float = 0.0):
         super().__init__()
-        self.cells = BranchLinear(degree, embed_dim + 2 * hidden_dim, 4 * hidden_dim)
+        self.cells = tree_lstm.BranchLinear(degree, embed_dim + 2 * hidden_dim, 4 * hidden_dim)
         self.query = nn.Linear(hidden_dim, hidden_dim, bias=False)
         self.output = nn.Linear(2 * hidden_dim, hidden_dim, bias=False)
         self.dropout = FairseqDropout(dropout, module_name=type(self).__name__)
@@ -180,7 +171,7 @@ class TopDownLSTM(nn.Module):
         ``h``, ``c`` and ``e`` are those of each child's parent, ``[M, D]``; ``embedded`` are the parents' symbols,
         ``[M, E]``; ``layers`` are those of ``self.cells``.
         """
-        i, f, o, u = by_branch(torch.cat([embedded, h, e], dim=1), sizes, layers).chunk(4, dim=1)
+        i, f, o, u = tree_lstm.by_branch(torch.cat([embedded, h, e], dim=1), sizes, layers).chunk(4, dim=1)
         c = f.sigmoid() * c + i.sigmoid() * u.tanh()
         return o.sigmoid() * c.tanh(), c
 
@@ -202,7 +193,7 @@ class TopDownLSTM(nn.Module):
 _STATE = "tree_states"
 
 
-class TreeToTreeLSTMDecoder(RecurrentDecoder):
+class TreeToTreeLSTMDecoder(tree_lstm.RecurrentDecoder):
     """Predicts the symbols of trees from the top down (Chen et al. 2018, section 3.2).
 
     Column t predicts the symbol of the next open node. The root's state is the state of the source's root. Any other
@@ -240,7 +231,7 @@ class TreeToTreeLSTMDecoder(RecurrentDecoder):
         return features, {"attn": [attention]}
 
     def max_positions(self) -> int:
-        return MAX_POSITIONS
+        return tree_lstm.MAX_POSITIONS
 
     def _predicted_nodes(self, tokens: Tensor, tree: Optional[dict[str, Tensor]]) -> tuple[Tensor, Tensor, Tensor]:
         """Returns parent's column, branch and existence of the node that each column predicts, each ``[R, T]``."""
@@ -262,10 +253,10 @@ class TreeToTreeLSTMDecoder(RecurrentDecoder):
         """Computes features ``[R, T, D]`` and attention of all columns, level by level."""
         parents, branches, mask = nodes
         # The column before a symbol predicts it.
-        levels = TreeLevels.of((parents - 1).clamp(min=-1), branches, mask, self.symbols.degree, sizes[0])
+        levels = tree_lstm.TreeLevels.of((parents - 1).clamp(min=-1), branches, mask, self.symbols.degree, sizes[0])
         if not levels.sizes:
             features = source[0].new_zeros(*tokens.shape, source[0].size(2))
-            return with_zero_gradients(features, [*self.lstm.parameters(), self.embed_tokens.weight]), None
+            return tree_lstm.with_zero_gradients(features, [*self.lstm.parameters(), self.embed_tokens.weight]), None
         symbols = tokens.gather(1, parents.clamp(min=0))
         embedded = levels.take(self.dropout(self.embed_tokens(symbols))).split(levels.sizes)
         places, widths = levels.slots_by_row(sizes[1])
@@ -285,7 +276,7 @@ class TreeToTreeLSTMDecoder(RecurrentDecoder):
         weights = None if self.training else levels.put(torch.cat(attention))
         found = levels.put(torch.cat(features))
         if len(widths) == 1:  # trees of one node
-            found = with_zero_gradients(found, [*self.lstm.cells.parameters(), self.embed_tokens.weight])
+            found = tree_lstm.with_zero_gradients(found, [*self.lstm.cells.parameters(), self.embed_tokens.weight])
         return found, weights
 
     def _next_columns(

@@ -68,17 +68,8 @@ class TreePositions(nn.Module):
 
     The module takes the place of a transformer's ``embed_positions``. fairseq calls that with tokens only; the
     positions to return, ``[B, T, D]``, are put into ``given`` beforehand. Encodings as wide as the model have no
-    projection, unless ``always_project``.
-
-    Args:
-        branches: n
-        width: D
-        config: options of positions
-        always_project: project also encodings that are as wide as the model
-        sequence: fairseq's positions of a sequence, which are added
-
-    Raises:
-        InputError: the encoding is too narrow for one copy of the path
+    projection, unless ``always_project``. fairseq's positions of a sequence, ``sequence``, are added. Raises InputError
+    if the encoding is too narrow for one copy of the path.
     """
 
     def __init__(
@@ -139,11 +130,9 @@ class TreePositions(nn.Module):
         return torch.cat([rows, rows.new_zeros(1, self.width)])
 
     def encode(self, paths: Tensor, table: Optional[Tensor] = None) -> Tensor:
-        """Returns the positions of nodes, ``[..., D]``, in the model's dtype.
+        """Returns the positions of nodes, ``[..., D]``, in the model's dtype, given their paths, ``[..., L]``.
 
-        Args:
-            paths: ``[..., L]`` integers, the branches from a node up to its root, -1 past the root
-            table: the result of :meth:`table` for at least L levels; computed if None
+        ``table`` is the result of :meth:`table` for at least L levels; it is computed if None.
         """
         levels = paths.size(-1)
         table = self.table(levels) if table is None else table

@@ -22,8 +22,7 @@ from tree_fairseq.tree_positional.search import StructuralGenerator
 from tree_fairseq.trees.symbols import NULL, parents_and_branches
 from tree_fairseq.trees.tree import Forest, Tree
 
-OPEN_LABEL = "?"
-"""The label of open nodes in partial trees."""
+OPEN_LABEL = "?"  # the label of open nodes in partial trees
 
 REFUSED = "no program begins like this"
 """Why a symbol is illegal that the grammar has, but the parser or the schema refuses."""
@@ -116,13 +115,7 @@ class SearchSteps:
         self._order = order.tolist()
 
     def keep(self, tokens: Tensor, unmasked: Tensor, masked: Tensor, trees: TreeHypotheses) -> None:
-        """Keeps a step.
-
-        Args:
-            tokens: ``[R, T]``, START and the symbols so far
-            unmasked, masked: ``[R, V]`` log-probabilities of the next symbols without and with the mask
-            trees: the partial trees, after their last symbols
-        """
+        """Keeps a step: ``tokens`` are ``[R, T]``, START and the symbols so far, and log-probabilities ``[R, V]``."""
         if len(trees.is_growing) != 1:
             raise StructuralSearchError("the steps of a search are kept for one sentence at a time")
         self.note_refused(trees)

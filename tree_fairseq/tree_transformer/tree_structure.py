@@ -29,16 +29,11 @@ class AttentionMask:
 
     In the paper leaves attend to leaves only, so one mask for all positions would be a quarter empty. A padding query
     attends to something, too, so that its row stays finite.
-
-    Attributes:
-        num_queries: T, queries of the run
-        num_keys: S', the first positions are the keys
-        bias: ``[B, 1, T, S']`` float, or ``[B, 1, 1, S']`` for all queries, 0 where a query may attend to a key, else
-            -inf
     """
 
-    num_queries: int
-    num_keys: int
+    num_queries: int  # T, queries of the run
+    num_keys: int  # S', the first positions are the keys
+    # ``[B, 1, T, S']`` float, or ``[B, 1, 1, S']`` for all queries, 0 where a query may attend to a key, else -inf
     bias: Tensor
 
     @classmethod
@@ -75,25 +70,18 @@ def _open(is_visible: Tensor, dtype: torch.dtype) -> Tensor:
 
 @dataclass(frozen=True)
 class TreeStructure:
-    """Constant tensors of a batch of forests, shared by all layers of encoder and decoder.
+    """Constant tensors of a batch of forests, shared by all layers of encoder and decoder."""
 
-    Attributes:
-        share: ``[B, M, N]`` float, ``cov(i, j) / (c_i * (l_ij + kappa))``: what leaf j's branch weighs in node i, apart
-            from the learned weight of the leaf (eqs. 6 and 7); c_i counts the leaves of i and l_ij the nodes from i to
-            j; zero where i does not cover j
-        above: ``[B, S, M]`` float, 1 where node t covers leaf s, or is above node s, else 0
-        depth: ``[B, M]`` int64
-        masks: of leaves, then of nodes, or of all of them where subtrees are not masked (eq. 11)
-        padding: ``[B, S]`` bool, true at padding
-        branches: sums over the branches of each node, for hierarchical embeddings
-    """
-
+    # ``[B, M, N]`` float, ``cov(i, j) / (c_i * (l_ij + kappa))``: what leaf j's branch weighs in node i, apart from the
+    # learned weight of the leaf (eqs. 6 and 7); c_i counts the leaves of i and l_ij the nodes from i to j; zero where i
+    # does not cover j
     share: Tensor
-    above: Tensor
-    depth: Tensor
+    above: Tensor  # ``[B, S, M]`` float, 1 where node t covers leaf s, or is above node s, else 0
+    depth: Tensor  # ``[B, M]`` int64
+    # of leaves, then of nodes, or of all of them where subtrees are not masked (eq. 11)
     masks: tuple[AttentionMask, ...]
-    padding: Tensor
-    branches: BranchSums
+    padding: Tensor  # ``[B, S]`` bool, true at padding
+    branches: BranchSums  # sums over the branches of each node, for hierarchical embeddings
 
     @property
     def num_leaves(self) -> int:
@@ -126,7 +114,10 @@ class TreeStructure:
             leaves_to_ancestors: under subtree masking, leaves attend to the nodes above them, too (not in the paper)
         """
         covers = batch.covers()  # B x M x N
-        dominates = _dominates(batch)
+        # Span containment, B x M x M; depth breaks the tie between equal spans.
+        contains = (batch.start[:, :, None] <= batch.start[:, None]) & (batch.end[:, None] <= batch.end[:, :, None])
+        below = batch.depth[:, :, None] <= batch.depth[:, None]
+        dominates = contains & below & batch.is_node[:, :, None] & batch.is_node[:, None]
         ancestors = covers.sum(1, keepdim=True, dtype=torch.int32)  # B x 1 x N
         path_length = ancestors - batch.depth.int()[..., None]  # B x M x N, l_ij where i covers j
         count = (batch.end - batch.start).clamp(min=1)[..., None]
@@ -146,13 +137,6 @@ class TreeStructure:
         )
 
 
-def _dominates(batch: TreeBatch) -> Tensor:
-    """``[B, M, M]``: span containment; depth breaks the tie between equal spans."""
-    contains = (batch.start[:, :, None] <= batch.start[:, None]) & (batch.end[:, None] <= batch.end[:, :, None])
-    below = batch.depth[:, :, None] <= batch.depth[:, None]
-    return contains & below & batch.is_node[:, :, None] & batch.is_node[:, None]
-
-
 @dataclass(frozen=True)
 class BranchSums:
     """Sums over the branches of all nodes of B forests, for all layers and both tables of embeddings.
@@ -160,28 +144,20 @@ class BranchSums:
     Node i has a sum of shares for each rank r: leaf j counts once for each node t on the branch from i to j of which it
     is leaf r, from 0 (``|H_j^t| - 1`` of eq. 9). It has another sum for each number of nodes on a branch, whose heights
     (``|V_j^t| - 1`` of eq. 9) go from 0 to that number less one.
-
-    Attributes:
-        shares: ``[B, M, N]`` float, those of the leaves in the nodes
-        lengths: ``[B, M, N]`` float, shares times the nodes on the branches; None if no rank and no height is too great
-        by_rank: sums ``[X * B * M]`` of leaves ``[B * N]``, for X ranks, of the nodes in the block of the first
-        by_length: sums ``[L * B * M]`` of leaves, for L numbers of nodes
-        num_ranks, num_lengths: X and L
-        high_ranks, long_branches: whether there may be ranks from X - 1, or branches of L nodes and more
-        lower: sums ``[blocks * B * N]`` of ranks ``[X]``: of each leaf in its nodes in each block from 1
-        upper: for each block but the last, ``[B, nodes]`` int64, nodes of the block, M at padding, and their shares
-            ``[B, nodes, N]``
     """
 
-    shares: Tensor
+    shares: Tensor  # ``[B, M, N]`` float, those of the leaves in the nodes
+    # ``[B, M, N]`` float, shares times the nodes on the branches; None if no rank and no height is too great
     lengths: Optional[Tensor]
-    by_rank: LeafSums
-    by_length: LeafSums
-    num_ranks: int
-    num_lengths: int
-    high_ranks: bool
-    long_branches: bool
-    lower: _Rows
+    by_rank: LeafSums  # sums ``[X * B * M]`` of leaves ``[B * N]``, for X ranks, of the nodes in the block of the first
+    by_length: LeafSums  # sums ``[L * B * M]`` of leaves, for L numbers of nodes
+    num_ranks: int  # X
+    num_lengths: int  # L
+    high_ranks: bool  # whether there may be ranks from X - 1
+    long_branches: bool  # whether there may be branches of L nodes and more
+    lower: _Rows  # sums ``[blocks * B * N]`` of ranks ``[X]``: of each leaf in its nodes in each block from 1
+    # for each block but the last, ``[B, nodes]`` int64, nodes of the block, M at padding, and their shares ``[B, nodes,
+    # N]``
     upper: tuple[tuple[Tensor, Tensor], ...]
 
     @classmethod

@@ -28,11 +28,8 @@ class NodeAttention(NamedTuple):
 class TreeNodes:
     """The nodes that a model reads, as spans of a sentence's tokens.
 
-    Args:
-        trees: ``label``, ``start``, ``end`` and ``depth`` ``[R, M]`` int64 of R trees, as
-            :func:`tree_fairseq.nn.tree_batch.collate_trees` makes them
-        labels: the dictionary of labels
-        offsets: the place of each tree's first token in the sentence, ``R`` integers
+    ``trees`` come from :func:`tree_fairseq.nn.tree_batch.collate_trees`; ``offsets`` are the places of the first tokens
+    of R trees in the sentence.
     """
 
     def __init__(self, trees: dict[str, Tensor], labels, offsets: Sequence[int] = (0,)):
@@ -130,7 +127,6 @@ class TreeTransformerViews(Views):
         return {"accumulation": accumulation_view(self.record, nodes, len(explained.tokens), offsets)}
 
     def _nodes(self, inputs: dict[str, Any]) -> tuple[TreeNodes, list[int]]:
-        """The nodes that the model reads, and where each tree of the batch begins."""
         if "source_spans" in inputs:
             return TreeNodes(inputs["source_spans"], self.task.source_side.labels), [0]
         trees = inputs["sentence_trees"]

@@ -38,10 +38,7 @@ class Chart(nn.Module):
     A composition that starts as a mean is the mean of the two parts plus 1 / D times a parameter, the deviation. The
     tokens of a phrase go through the matrix up to h - 1 times, so a small change of the matrix changes long phrases
     exponentially. Adam moves each element of a parameter by about the learning rate; with the factor 1 / D, an update
-    moves a composed vector by about the learning rate, too.
-
-    Raises:
-        InputError: the height is below 2
+    moves a composed vector by about the learning rate, too. Raises InputError if the height is below 2.
 
     Examples:
         >>> chart = Chart(8, ChartConfig(treeformer_height=3))

@@ -29,13 +29,10 @@ _MAX_TOKENS = 1000  # A chart as high as its sentence takes N * N vectors.
 
 @dataclass(frozen=True)
 class SentenceSplits:
-    """The pooling weights of all split points of a sentence whose first token is in column ``first`` of the batch.
+    """The pooling weights of all split points of a sentence."""
 
-    ``levels`` has them for lengths L = 2 and above, ``[N - L + 1, L - 1]``, by the first column of each phrase.
-    """
-
-    levels: Sequence[np.ndarray]
-    first: int
+    levels: Sequence[np.ndarray]  # of lengths L = 2 and above, ``[N - L + 1, L - 1]``, by the first column
+    first: int  # the column of its first token in the batch
 
     def weights(self, start: int, end: int) -> np.ndarray:
         """Returns the weights of the split points of the phrase ``[start, end)``, from left to right, ``[L - 1]``."""
@@ -69,11 +66,7 @@ def sentence_splits(encoders: Sequence[TreeformerEncoder], src_tokens: Tensor, p
 
 
 class Inducer:
-    """Induces trees of sentences with the models of fairseq's hub interface, one or an ensemble.
-
-    Raises:
-        InputError: a model is not a Treeformer
-    """
+    """Induces trees with the models of fairseq's hub interface; raises InputError if one is not a Treeformer."""
 
     def __init__(self, interface: Any):
         self.interface, self.cfg, self.task = interface, interface.cfg, interface.task

@@ -33,27 +33,17 @@ class ChartCells:
     The cell of height l that starts in column i represents the l tokens from column i on. All sentences of a batch have
     the same S = N * h - h * (h - 1) / 2 cells, some of them unused. So no size depends on what a tensor holds, and a
     GPU never waits for the processor.
-
-    Attributes:
-        padding: ``[B, N]`` bool, columns without a token
-        height: h, at most N
-        start, length: ``[S]`` int64, the column of the first token, and the number of tokens
-        unused: ``[B, S]`` bool, cells that contain padding
     """
 
-    padding: Tensor
-    height: int
-    start: Tensor
-    length: Tensor
-    unused: Tensor
+    padding: Tensor  # ``[B, N]`` bool, columns without a token
+    height: int  # h, at most N
+    start: Tensor  # ``[S]`` int64, the column of the first token
+    length: Tensor  # ``[S]`` int64, the number of tokens
+    unused: Tensor  # ``[B, S]`` bool, cells that contain padding
 
     @classmethod
     def build(cls, padding: Tensor, height: int) -> ChartCells:
-        """Enumerates the cells up to a height.
-
-        Args:
-            padding: ``[B, N]`` bool; the tokens of a sentence are consecutive, with padding on either side
-        """
+        """Enumerates the cells up to a height; ``padding``, ``[B, N]`` bool, is on either side of a sentence."""
         columns = padding.size(1)
         height = min(height, columns)
         column = torch.arange(columns, device=padding.device)
@@ -89,9 +79,7 @@ class ChartCells:
     def highest(self) -> tuple[Tensor, Tensor]:
         """Finds the cells that have the chart's height or cover all of a shorter run of tokens.
 
-        Returns:
-            ``[B, N]`` bool, whether such a cell starts in a column; and ``[B, N]`` int64, its place among the cells, 0
-            if there is none
+        Returns ``[B, N]`` bool, whether one starts in a column; and ``[B, N]`` int64, its place among the cells, or 0.
         """
         columns = self.padding.size(1)
         column = torch.arange(columns, device=self.padding.device)

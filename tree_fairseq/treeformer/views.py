@@ -13,8 +13,7 @@ from tree_fairseq.treeformer.induction import sentence_splits
 from tree_fairseq.treeformer.levels import ChartCells
 from tree_fairseq.treeformer.model import TreeformerEncoder
 
-PHRASES_SHOWN = 40
-"""Phrases of a chart that a view of cross-attention has: those with most attention in all layers."""
+PHRASES_SHOWN = 40  # phrases of a chart that a view of cross-attention has: those with most attention in all layers
 
 _DIGITS = 3  # of the weights of split points
 

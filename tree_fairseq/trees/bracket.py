@@ -17,23 +17,11 @@ import os
 import re
 from dataclasses import dataclass, field
 
-from tree_fairseq.errors import (
-    DepthLimitError,
-    DiscontinuousTreeError,
-    EmptyTreeError,
-    ExtraCloseError,
-    MixedChildrenError,
-    OutsideTreeError,
-    TreeFormatError,
-    UnclosedTreeError,
-    UnlabelledTreeError,
-    UnsupportedCharacterError,
-)
+from tree_fairseq import errors
 from tree_fairseq.trees.text import character_name, shorten
 from tree_fairseq.trees.tree import Forest, Tree, check_preterminals
 
-ROOT = "ROOT"
-"""The label of outer brackets without a label."""
+ROOT = "ROOT"  # the label of outer brackets without a label
 DEPTH_LIMIT = 100_000  # the greatest depth of a tree: so many brackets may be open at once
 
 _INDEX = re.compile(r"([0-9]{1,9})=.")
@@ -70,7 +58,7 @@ def read_forest(line: str, *, path: str | os.PathLike | None = None, line_number
     try:
         whole = line[:-1].removesuffix("\r") if line.endswith("\n") else line
         return _StrictReader(whole).read()
-    except TreeFormatError as error:
+    except errors.TreeFormatError as error:
         raise error.at(path, line_number) from None
 
 
@@ -78,24 +66,22 @@ def read_tree(line: str) -> Tree:
     """Reads a line that holds exactly one tree; raises subclasses of `TreeFormatError`."""
     forest = read_forest(line)
     if not forest:
-        raise EmptyTreeError("a blank line where one tree is expected")
+        raise errors.EmptyTreeError("a blank line where one tree is expected")
     if len(forest) > 1:
-        raise OutsideTreeError(f"{len(forest)} trees where one is expected", hint="Put each tree on its own line.")
+        raise errors.OutsideTreeError(
+            f"{len(forest)} trees where one is expected", hint="Put each tree on its own line."
+        )
     return forest[0]
 
 
 @dataclass
 class _OpenNode:
-    """A constituent that has not been closed yet; its label is empty until it has been read."""
-
     column: int
     label: str = ""
     children: list[Tree] = field(default_factory=list)
 
 
 class _StrictReader:
-    """Reads one line, without its line break, token by token."""
-
     def __init__(self, line: str):
         self.line = line
         self.trees: list[Tree] = []
@@ -104,7 +90,7 @@ class _StrictReader:
     def read(self) -> Forest:
         if found := _REFUSED.search(self.line):
             message = f"{character_name(found.group())} in a line of trees"
-            raise UnsupportedCharacterError(message, column=found.start() + 1, hint=_CHARACTER_HINT)
+            raise errors.UnsupportedCharacterError(message, column=found.start() + 1, hint=_CHARACTER_HINT)
         for found in _TOKEN.finditer(self.line):
             text, column = found.group(), found.start() + 1
             if text == "(":
@@ -116,7 +102,7 @@ class _StrictReader:
         if self.open_nodes:
             count = len(self.open_nodes)
             message = f"{count} bracket{' is' if count == 1 else 's are'} never closed, the first of them opened here"
-            raise UnclosedTreeError(
+            raise errors.UnclosedTreeError(
                 message, column=self.open_nodes[0].column, hint=f"Write each tree on one line. {_ON_LINES}"
             )
         return tuple(self.trees)
@@ -128,23 +114,23 @@ class _StrictReader:
                 parent.label = ROOT
             if not parent.label:
                 hint = "Write a label after each opening bracket, such as (ROOT (S ...))."
-                raise UnlabelledTreeError("a constituent without a label", column=parent.column, hint=hint)
+                raise errors.UnlabelledTreeError("a constituent without a label", column=parent.column, hint=hint)
             if parent.children and not parent.children[0].children:
                 message = f"a constituent beside the word {shorten(parent.children[0].label)!r}"
-                raise MixedChildrenError(message, column=column, hint=_MIXED_HINT)
+                raise errors.MixedChildrenError(message, column=column, hint=_MIXED_HINT)
         if len(self.open_nodes) >= DEPTH_LIMIT:
             message = f"the tree is deeper than {DEPTH_LIMIT}"
-            raise DepthLimitError(message, column=column, hint="Look for brackets that are never closed.")
+            raise errors.DepthLimitError(message, column=column, hint="Look for brackets that are never closed.")
         self.open_nodes.append(_OpenNode(column))
 
     def _close(self, column: int) -> None:
         if not self.open_nodes:
-            raise ExtraCloseError("a closing bracket without an opening one", column=column, hint="Remove it.")
+            raise errors.ExtraCloseError("a closing bracket without an opening one", column=column, hint="Remove it.")
         node = self.open_nodes.pop()
         if not node.children:
             shown = f"({shorten(node.label)} )" if node.label else "()"
             hint = "Remove it, or write the word; a bracket as a word is written -LRB- or -RRB-."
-            raise EmptyTreeError(f"the constituent {shown} holds no word", column=node.column, hint=hint)
+            raise errors.EmptyTreeError(f"the constituent {shown} holds no word", column=node.column, hint=hint)
         tree = Tree(node.label, node.children)
         if self.open_nodes:
             self.open_nodes[-1].children.append(tree)
@@ -156,14 +142,16 @@ class _StrictReader:
         if not self.open_nodes:
             default = f"A line holds only whole trees, such as (S ...). {_ON_LINES}"
             hint = next((hint for form, hint in _OTHER_FORMS.items() if re.match(form, self.line)), default)
-            raise OutsideTreeError(f"{shorten(text)!r} belongs to no tree", column=column, hint=hint)
+            raise errors.OutsideTreeError(f"{shorten(text)!r} belongs to no tree", column=column, hint=hint)
         node = self.open_nodes[-1]
         if not node.label:
             node.label = text
             return
         if node.children:
             beside = "a constituent" if node.children[0].children else f"the word {shorten(node.children[0].label)!r}"
-            raise MixedChildrenError(f"the word {shorten(text)!r} beside {beside}", column=column, hint=_MIXED_HINT)
+            raise errors.MixedChildrenError(
+                f"the word {shorten(text)!r} beside {beside}", column=column, hint=_MIXED_HINT
+            )
         node.children.append(Tree(unescape(text)))
 
 
@@ -175,7 +163,7 @@ def _refuse_indexed_leaves(leaves: list[str], column: int | None = None) -> None
     if len(indices) == len(leaves) and sorted(indices) == list(range(len(leaves))):
         message = f"leaves that carry their position, such as {leaves[0]!r}"
         hint = "Discontinuous trees are not supported; make them projective with the tool of their treebank first."
-        raise DiscontinuousTreeError(message, column=column, hint=hint)
+        raise errors.DiscontinuousTreeError(message, column=column, hint=hint)
 
 
 def write_forest(forest: Forest) -> str:
@@ -199,13 +187,13 @@ def _write_tree(tree: Tree) -> str:
         if not node.children:
             check_preterminals((tree,))  # raises the error about the word
         if not node.label:
-            raise UnlabelledTreeError("a constituent without a label cannot be written")
+            raise errors.UnlabelledTreeError("a constituent without a label cannot be written")
         _refuse_characters(_REFUSED_IN_LABEL, "label", node.label)
         parts.append(f" ({node.label}")
         if node.is_preterminal:
             word = node.children[0].label
             if not word:
-                raise EmptyTreeError("an empty word cannot be written")
+                raise errors.EmptyTreeError("an empty word cannot be written")
             _refuse_characters(_REFUSED_IN_WORD, "word", word, _CHARACTER_HINT)
             words.append(word)
             parts.append(f" {escape(word)})")
@@ -217,7 +205,7 @@ def _write_tree(tree: Tree) -> str:
 
 def _refuse_characters(refused: re.Pattern, kind: str, text: str, hint: str = "") -> None:
     if found := refused.search(text):
-        raise UnsupportedCharacterError(f"{character_name(found.group())} in the {kind} {text!r}", hint=hint)
+        raise errors.UnsupportedCharacterError(f"{character_name(found.group())} in the {kind} {text!r}", hint=hint)
 
 
 def escape(word: str) -> str:

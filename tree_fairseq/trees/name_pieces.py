@@ -25,16 +25,9 @@ Model = TypeVar("Model", bound="NamePieces")
 
 
 class NamePieces:
-    """How names are cut.
+    """How a model of subword-nmt cuts names: what is ``whole`` stays so, and unknown pieces become characters."""
 
-    Args:
-        merges: the lines of a model of subword-nmt
-        whole: what stays whole
-        known: pieces that training has; others are cut into characters
-    """
-
-    LISTS: tuple[str, ...] = ("whole", "known")
-    """What a file has beside the merges, in the order of the arguments."""
+    LISTS: tuple[str, ...] = ("whole", "known")  # what a file has beside the merges, in the order of the arguments
 
     def __init__(self, merges: str, whole: Iterable[str], known: Iterable[str]):
         self.merges, self.whole, self.known = merges, frozenset(whole), frozenset(known)

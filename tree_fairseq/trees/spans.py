@@ -139,23 +139,18 @@ _WHITE = re.compile(rb"\xc2[\x85\xa0]|\xe1\x9a\x80|\xe2(?:\x80[\x80-\x8a\xa8\xa9
 
 
 class SpanBlock(NamedTuple):
-    """The trees of the plain lines of a text.
+    """The trees of the plain lines of a text."""
 
-    Attributes:
-        is_plain: which lines of the text are plain, ``[lines]`` bool; the other attributes leave out all other lines
-        leaf_counts, node_counts: of each line, int32
-        rows: int32 ``[M, 4]``, the nodes of all lines in preorder: position of the label in ``labels``, start, end,
-            depth, as in `TreeSpans`
-        labels: every label once
-        text: the words of each line, separated by blanks, as lines of UTF-8
-    """
-
+    # which lines of the text are plain, ``[lines]`` bool; the other attributes leave out all other lines
     is_plain: np.ndarray
+    # leaf_counts, node_counts: of each line, int32
     leaf_counts: np.ndarray
     node_counts: np.ndarray
+    # int32 ``[M, 4]``, the nodes of all lines in preorder: position of the label in ``labels``, start, end, depth, as
+    # in `TreeSpans`
     rows: np.ndarray
-    labels: list[str]
-    text: bytes
+    labels: list[str]  # every label once
+    text: bytes  # the words of each line, separated by blanks, as lines of UTF-8
 
 
 def read_span_block(data: bytes, *, is_checked: bool = False) -> SpanBlock:

@@ -145,16 +145,9 @@ def align_pieces(
     no token (a blank, or a piece without width) goes to the token after it, or at the end of the text to the last one.
     A piece over two trees goes to the first.
 
-    Args:
-        forest: the trees of the sentences of the text, over the tokens of the parser
-        token_offsets: ``[start, end)`` of each leaf in the text, from left to right; tokens may have the same offsets
-            (the parts of a contraction)
-        piece_offsets: ``[start, end)`` of each piece, from left to right
-        pieces: the pieces, which become the leaves of the result in this order
-
-    Raises:
-        PieceAlignmentError: there are pieces but no token
-        MixedChildrenError, OutsideTreeError: a word is not the only child of its parent
+    Offsets are ``[start, end)``, from left to right; tokens may have the same ones (the parts of a contraction). Raises
+    PieceAlignmentError if there are pieces but no token, and MixedChildrenError or OutsideTreeError if a word is not
+    the only child of its parent.
     """
     check_preterminals(forest)
     if pieces and not forest:

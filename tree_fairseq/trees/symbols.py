@@ -132,10 +132,8 @@ class SymbolEncoding:
     def decode(self, symbols: Sequence[str]) -> Tree:
         """The tree of a sequence of symbols.
 
-        Raises:
-            EmptySymbolTreeError: the sequence is empty
-            ArityMismatchError: the symbols are not a complete tree, or not one that `encode` returns
-            MultipleRootsError: the symbols are more than one tree
+        Raises EmptySymbolTreeError or MultipleRootsError for none or several, and ArityMismatchError if the symbols are
+        not a complete tree that `encode` returns.
         """
         if not symbols:
             raise EmptySymbolTreeError("there are no symbols, but a tree has at least one")

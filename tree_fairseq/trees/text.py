@@ -14,15 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from tree_fairseq.errors import (
-    SHOWN,
-    FaultyLinesError,
-    InputError,
-    LineBreakError,
-    LineCountError,
-    TextFormatError,
-    missing,
-)
+from tree_fairseq import errors
 from tree_fairseq.support.progress import progress_bar
 
 Result = TypeVar("Result")
@@ -78,40 +70,42 @@ class FaultyLines:
     """Collects the errors that are raised in ``with`` blocks about lines, so that all faulty lines can be named."""
 
     def __init__(self) -> None:
-        self.errors: list[InputError] = []
+        self.errors: list[errors.InputError] = []
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
-        if not isinstance(error, FaultyLinesError) and (not isinstance(error, InputError) or error.line is None):
+        if not isinstance(error, errors.FaultyLinesError) and (
+            not isinstance(error, errors.InputError) or error.line is None
+        ):
             return False
         self.add(error)
         return True
 
-    def add(self, error: InputError) -> None:
+    def add(self, error: errors.InputError) -> None:
         """Adds the error of a line, or of several."""
-        self.errors += error.errors if isinstance(error, FaultyLinesError) else [error]
+        self.errors += error.errors if isinstance(error, errors.FaultyLinesError) else [error]
 
     def raise_all(self) -> None:
         """Raises the error of the only faulty line, or FaultyLinesError."""
         if self.errors:
-            raise FaultyLinesError.of(self.errors, len(self.errors))
+            raise errors.FaultyLinesError.of(self.errors, len(self.errors))
 
-    def without_errors(self, outcomes: Iterable[Result | InputError]) -> Iterator[Result]:
+    def without_errors(self, outcomes: Iterable[Result | errors.InputError]) -> Iterator[Result]:
         """Adds the errors among the outcomes of `outcome_or_error`, and yields the other ones."""
         for outcome in outcomes:
-            if isinstance(outcome, InputError):
+            if isinstance(outcome, errors.InputError):
                 self.add(outcome)
             else:
                 yield outcome
 
 
-def outcome_or_error(function: Callable[[Any], Result], argument: Any) -> Result | InputError:
+def outcome_or_error(function: Callable[[Any], Result], argument: Any) -> Result | errors.InputError:
     """Calls a function in another process; returns its result, or what it raises about lines, as these come first."""
     try:
         return function(argument)
-    except InputError as error:
+    except errors.InputError as error:
         return error
 
 
@@ -123,18 +117,16 @@ def check_line(line: str, path: str | os.PathLike | None = None, line_number: in
             " character by a blank."
         )
         message = f"{character_name(found.group())} inside a line"
-        raise LineBreakError(message, path, line_number, found.start() + 1, hint)
+        raise errors.LineBreakError(message, path, line_number, found.start() + 1, hint)
     return line
 
 
 def read_lines(path: str | os.PathLike) -> Iterator[str]:
     r"""Yields the lines of a UTF-8 file, without their line breaks (``\n`` or ``\r\n``).
 
-    Raises:
-        LineBreakError: a line contains a character that other readers treat as a line break (a lone carriage return,
-            U+2028, a form feed, ...)
-        TextFormatError: a line is not valid UTF-8
-        FaultyLinesError: there are several such lines; the lines behind the first one are checked, and not yielded
+    Raises LineBreakError if a line has a character that other readers treat as a line break (a lone carriage return,
+    U+2028, a form feed, ...), TextFormatError if it is not valid UTF-8, and FaultyLinesError if there are several such
+    lines; the lines behind the first one are checked, and not yielded.
     """
     with open(path, "rb") as file:
         yield from decode_lines(file, path)
@@ -145,17 +137,17 @@ def decode_lines(raw_lines: Iterable[bytes], path: str | os.PathLike, first: int
 
     Messages name ``path``, and count from ``first``.
     """
-    shown, faulty = list[InputError](), 0
+    shown, faulty = list[errors.InputError](), 0
     for number, raw in enumerate(raw_lines, first):
         try:
             line = check_line(decode_line(raw, path, number), path, number)
-        except InputError as error:
-            shown += [error] * (len(shown) < SHOWN)  # a file in another encoding may have millions
+        except errors.InputError as error:
+            shown += [error] * (len(shown) < errors.SHOWN)  # a file in another encoding may have millions
             faulty += 1
         if not faulty:
             yield line
     if shown:
-        raise FaultyLinesError.of(shown, faulty)
+        raise errors.FaultyLinesError.of(shown, faulty)
 
 
 def decode_line(raw: bytes, path: str | os.PathLike, number: int) -> str:
@@ -171,7 +163,7 @@ def decode_line(raw: bytes, path: str | os.PathLike, number: int) -> str:
         column = len(raw[: error.start].decode("utf-8")) + 1
         hint = "Convert the file to UTF-8, for instance with iconv."
         message = f"byte 0x{raw[error.start]:02x} is not valid UTF-8 ({error.reason})"
-        raise TextFormatError(message, path, number, column, hint) from None
+        raise errors.TextFormatError(message, path, number, column, hint) from None
 
 
 def count_lines_before(text: Path, positions: Iterable[int]) -> list[int]:
@@ -216,7 +208,7 @@ def inspect_text(path: str | os.PathLike) -> TextInput:
     try:
         file = open(path, "rb")
     except FileNotFoundError:
-        raise missing(path) from None
+        raise errors.missing(path) from None
     with file, progress_bar(f"read {path.name}", path.stat().st_size, "B") as bar:
         while block := file.read(_BLOCK):
             bar.update(len(block))
@@ -281,11 +273,11 @@ def require_parallel(files: Sequence[TextInput]) -> None:
     shortest = min(files, key=lambda file: file.lines)
     longest = max(files, key=lambda file: file.lines)
     if shortest.lines != longest.lines:
-        raise LineCountError(
+        raise errors.LineCountError(
             f"this line has no counterpart: the file has {longest.lines} lines, {shortest.path} has {shortest.lines}",
             longest.path,
             shortest.lines + 1,
             hint="Line n of every file of a split must belong together; nothing was parsed or written.",
         )
     if not shortest.lines:
-        raise InputError("the file is empty", shortest.path)
+        raise errors.InputError("the file is empty", shortest.path)

@@ -299,13 +299,10 @@ def binarize(tree: Tree) -> Tree:
 
 
 def binary_tree(words: Sequence[str], split: Callable[[int, int], int], label: str) -> Tree:
-    """The tree with a given split point in every phrase of two or more words.
+    """The tree of at least one word with a given split point in every phrase of two or more words.
 
-    Args:
-        words: at least one word
-        split: called with the span ``[start, end)`` of each such phrase, from the root down and from left to right;
-            returns the index of the first word of the right child
-        label: the label of every phrase and the tag of every word
+    ``split`` is called with the span ``[start, end)`` of each such phrase, from the root down and from left to right,
+    and returns the index of the first word of the right child. All phrases and words have the same label.
     """
     labels: list[str] = []
     child_counts: list[int] = []

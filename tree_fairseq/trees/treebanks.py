@@ -32,15 +32,10 @@ _BESIDE_TREES = re.compile(r"[<%;*]|#(?!FORMAT|BO[ST]|\d+\t)|\(\s*END_OF_TEXT_UN
 
 @dataclass(frozen=True)
 class Conventions:
-    """The rules by which parts of a treebank's trees are left out.
+    """The rules by which parts of a treebank's trees are left out."""
 
-    Attributes:
-        keep_empty: whether empty elements and notes of annotators stay, which are no words of the sentence
-        separators: labels are cut at the first of these signs, if there are any
-    """
-
-    keep_empty: bool = False
-    separators: str = ""
+    keep_empty: bool = False  # whether empty elements and notes of annotators stay, which are no words of the sentence
+    separators: str = ""  # labels are cut at the first of these signs, if there are any
 
     def apply(self, forest: Forest, left_out: Counter[str]) -> Forest:
         """Returns trees without empty elements, notes and function tags, and counts what it leaves out.

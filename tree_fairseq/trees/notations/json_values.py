@@ -165,8 +165,6 @@ class _Open:
 
 
 class _JsonReader:
-    """Reads one line, without recursion."""
-
     def __init__(self, line: str):
         self.line, self.place = line, 0
         self.open: list[_Open] = []
@@ -184,7 +182,12 @@ class _JsonReader:
                 if token in _CLOSERS:
                     self.open.append(_Open(_CLOSERS[token]))
                     continue
-                value = self._scalar(token)
+                if token == '"':
+                    value = Tree(_label_of(self._string(), is_leaf=True))
+                elif is_literal(token):
+                    value = Tree(token)
+                else:
+                    raise self._expected("a value", token)
             # The value may complete the object or list around it, which may in turn complete the one around that.
             while self.open:
                 self.open[-1].values.append(value)
@@ -202,7 +205,6 @@ class _JsonReader:
                 return value
 
     def _next(self) -> str:
-        """The next token, which is empty at the end of the line."""
         found = _TOKEN.match(self.line, self.place)
         assert found is not None  # the alternatives match any text
         self.place = found.end()
@@ -215,14 +217,6 @@ class _JsonReader:
         if (token := self._next()) != ":":
             raise self._expected("':'", token)
         return key
-
-    def _scalar(self, token: str) -> Tree:
-        """The leaf that begins with a token."""
-        if token == '"':
-            return Tree(_label_of(self._string(), is_leaf=True))
-        if not is_literal(token):
-            raise self._expected("a value", token)
-        return Tree(token)
 
     def _string(self) -> str:
         """The rest of the string whose quotation mark was the last token."""

@@ -38,10 +38,8 @@ class Notation(ABC):
     def read(self, line: str, path: str | os.PathLike | None = None, line_number: int | None = None) -> Tree:
         """Reads the tree of a line, which is in this place of this file.
 
-        Raises:
-            EmptySymbolTreeError: the line contains no tree
-            MultipleRootsError: the line contains more than one tree
-            NotationError: the line is not written in this notation
+        Raises EmptySymbolTreeError or MultipleRootsError if it has no tree or several, and NotationError if it is not
+        in this notation.
         """
         try:
             if line.startswith("\ufeff"):
@@ -182,14 +180,11 @@ class BracketNotation(Notation):
     def _pieces(self, node: Tree, is_whole: bool) -> list[Piece]:
         if not node.children and (is_whole or node.label != GROUP):
             return [_word(node.label)]
-        head = "" if _is_headless(node) else f"{_word(node.label)} "
+        # Brackets have no head, or are written without one whose first child cannot be read as a head.
+        first = node.children[0] if len(node.children) > 1 else None
+        is_headless = node.label == GROUP and (first is None or bool(first.children) or first.label == GROUP)
+        head = "" if is_headless else f"{_word(node.label)} "
         return [f"( {head}", *(piece for child in node.children for piece in ((child, False), " ")), ")"]
-
-
-def _is_headless(node: Tree) -> bool:
-    """Whether a node is written without its label, because its first child cannot be read as a head."""
-    children = node.children
-    return node.label == GROUP and (len(children) < 2 or bool(children[0].children) or children[0].label == GROUP)
 
 
 def _label(token: re.Match) -> str:

@@ -61,7 +61,6 @@ class TermNotation(Notation):
         return [*[f"({blank}"] * groups, *pieces, *[f"{blank})"] * groups]
 
     def _term(self, node: Tree) -> tuple[int, list[Piece]]:
-        """The priority of a term and its pieces, without the brackets that its place may require."""
         grammar, label, children = self.grammar, node.label, node.children
         infix, blank = grammar.infixes.get(label), " " if grammar.spaced else ""
         if infix and (len(children) == 2 or infix.chained and len(children) > 2):
@@ -117,8 +116,6 @@ class _Open:
 
 
 class _TermReader:
-    """Reads one line by operator precedence, without recursion."""
-
     def __init__(self, line: str, grammar: TermGrammar):
         self.grammar = grammar
         self.tokens = list(grammar.token.finditer(line))
@@ -140,7 +137,6 @@ class _TermReader:
         return self._placed(whole, WHOLE)
 
     def _term(self, token: re.Match, following: re.Match | None) -> int:
-        """Reads a token where a term begins, and returns how many more tokens it has read."""
         text, kind, here, column = token.group(), token.lastgroup, self.open[-1], token.start() + 1
         if text == "(":
             self.open.append(_Open(column, ")"))
@@ -162,7 +158,6 @@ class _TermReader:
         return 0
 
     def _after_term(self, token: re.Match) -> None:
-        """Reads a token where an operator, a comma or a closing bracket is expected."""
         text, here, column = token.group(), self.open[-1], token.start() + 1
         if text == "," and here.accepts_arguments:
             self._finish_argument(here, text, column)

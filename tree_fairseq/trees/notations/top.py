@@ -5,23 +5,16 @@ from __future__ import annotations
 import re
 
 from tree_fairseq.errors import EmptySymbolTreeError, MultipleRootsError, NotationError
-from tree_fairseq.trees.notations.notation import (
-    LITERAL_CODE,
-    Notation,
-    Piece,
-    escape_name,
-    unclosed_error,
-    unescape_name,
-)
+from tree_fairseq.trees.notations import notation
 from tree_fairseq.trees.text import shorten
 from tree_fairseq.trees.tree import Tree
 
 _TOKEN = re.compile(r"\[(?P<label>[^\s\[\]]*)|(?P<close>\])|[^\s\[\]]+")
-_REFUSED = re.compile(rf"[\s\[\]]|{LITERAL_CODE}")
+_REFUSED = re.compile(rf"[\s\[\]]|{notation.LITERAL_CODE}")
 _NAME = re.compile("(?:IN|SL):")  # begins the labels of intents and slots, which may be empty: [IN:GET_WEATHER ]
 
 
-class TopNotation(Notation):
+class TopNotation(notation.Notation):
     """Trees in square brackets, whose words are leaves. The place of a node is always the same."""
 
     def _read(self, line: str) -> Tree:
@@ -46,18 +39,18 @@ class TopNotation(Notation):
                 if not found["label"]:
                     raise NotationError("a bracket without a label", column=column, hint="Write [IN:... or [SL:...")
                 columns.append(column)
-                labels.append(unescape_name(found["label"]))
+                labels.append(notation.unescape_name(found["label"]))
                 contents.append([])
             elif _NAME.match(text):
                 raise NotationError(f"the label {shorten(text)!r} is outside of brackets", column=column, hint="Add [.")
             else:
-                contents[-1].append(Tree(unescape_name(text)))
+                contents[-1].append(Tree(notation.unescape_name(text)))
         if columns:
-            raise unclosed_error(columns)
+            raise notation.unclosed_error(columns)
         return contents[0][0]
 
-    def _pieces(self, node: Tree, place: None) -> list[Piece]:
-        name = escape_name(node.label, _REFUSED)
+    def _pieces(self, node: Tree, place: None) -> list[notation.Piece]:
+        name = notation.escape_name(node.label, _REFUSED)
         if not node.children and not _NAME.match(node.label):
             return [name]
         return [f"[{name} ", *(piece for child in node.children for piece in ((child, None), " ")), "]"]
