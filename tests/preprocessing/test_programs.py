@@ -96,18 +96,19 @@ def test_words_of_text_and_names_of_programs_have_the_same_pieces(tmp_path):
     Pieces that training has in programs alone are in the dictionary of the text, too.
     """
     names = ["getUserName", "userIds_2", "nameOfId", "getIds"]
-    write_lines(tmp_path / "train.en", [f"show {name}, please" for name in names] * 2 + ["what is a?"] * 6)
+    write_lines(tmp_path / "train.en", [f"show {name}, please" for name in names] * 2 + ["what is ab?"] * 6)
     write_lines(
-        tmp_path / "train.sql", [f"SELECT {name}" for name in names] * 2 + ["SELECT a"] * 5 + ["SELECT nameB7x"]
+        tmp_path / "train.sql", [f"SELECT {name}" for name in names] * 2 + ["SELECT ab"] * 5 + ["SELECT nameB7x"]
     )
-    write_lines(tmp_path / "test.en", ["show nameOfUser_2, please", "what is B7xOf?"])
-    write_lines(tmp_path / "test.sql", ["SELECT nameOfUser_2", "SELECT B7xOf"])
+    # ab is frequent as a column, but not as a table; please is frequent in questions alone.
+    write_lines(tmp_path / "test.en", ["show nameOfUser_2, please", "what is B7xOf?", "what is c of ab please"])
+    write_lines(tmp_path / "test.sql", ["SELECT nameOfUser_2", "SELECT B7xOf", "SELECT please FROM ab"])
     preprocess(tmp_path, tmp_path / "bin", "--learn-subwords", 8)
     source, target = (load_dictionary(tmp_path / "bin", lang) for lang in ("en", "sql"))
     record = Manifest.load(tmp_path / "bin").symbols["sql"]
     notation = record.notation_in(tmp_path / "bin")
     texts = SharedTexts.of(source, SymbolDictionary(target, record.encoding, notation))
-    for split, count in (("train", 13), ("test", 2)):
+    for split, count in (("train", 13), ("test", 3)):
         lines = (tmp_path / f"{split}.en").read_text().splitlines()[:count]
         words = list(token_words(tmp_path / "bin" / f"{split}.en-sql.en", source))
         symbols = token_words(tmp_path / "bin" / f"{split}.en-sql.sql", target)

@@ -139,8 +139,7 @@ def _spellings(plan: PreprocessPlan, inputs: Inputs, labels: dict[str, Counter[s
         found[lang] = work.staging.folder("programs") / spelling_name(lang)
         spelling.save(found[lang])
     for request in texts:
-        programs = [(Spelling.load(found[lang]), labels[lang]) for lang in found]
-        Spelling.of_text(programs, words).save(plan.text.learned_model(request, work))
+        Spelling.of_text(list(map(Spelling.load, found.values()))).save(plan.text.learned_model(request, work))
     return found
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from tree_fairseq.source_code.language import Language
 from tree_fairseq.source_code.productions import CHAIN, MOST_CHILDREN, QUOTE, REST, leaf_label, parts, split_leaf
 from tree_fairseq.support.python_versions import import_library
-from tree_fairseq.trees.name_pieces import NamePieces, words_of_letters
+from tree_fairseq.trees.name_pieces import NamePieces, words_of, words_of_letters
 from tree_fairseq.trees.notations.notation import Notation
 from tree_fairseq.trees.tree import Tree
 
@@ -40,25 +40,13 @@ class Spelling(NamePieces):
     LISTS = ("whole", "known", "productions")
 
     def __init__(self, merges: str, whole: Iterable[str], known: Iterable[str], productions: Iterable[str]):
-        super().__init__(merges, whole, known)
-        self.productions = frozenset(productions)
+        super().__init__(merges, known)
+        self.whole, self.productions = frozenset(whole), frozenset(productions)
 
     @staticmethod
-    def of_text(programs: Sequence[tuple[Spelling, Iterable[str]]], words: Mapping[str, int]) -> NamePieces:
-        """How words of a text are cut, so that names can be copied from them leaf by leaf or piece by piece.
-
-        What is whole in programs, and frequent words that programs do not spell, stay whole.
-
-        Args:
-            programs: the spellings of the programs beside the text, and all labels of training
-            words: how often training has each word, as :func:`~tree_fairseq.trees.name_pieces.words_of` finds them
-        """
-        whole, spelled = set[str](), set[str]()
-        for spelling, labels in programs:
-            for label in labels:
-                (whole if label in spelling.whole else spelled).add(split_leaf(label)[1] or "")
-        whole |= {word for word, count in words.items() if count >= FREQUENT_LEAF} - spelled
-        return NamePieces(programs[0][0].merges, whole, set().union(*(spelling.known for spelling, _ in programs)))
+    def of_text(spellings: Sequence[Spelling]) -> NamePieces:
+        """How the text beside programs is cut, so that names can be copied from it leaf by leaf or piece by piece."""
+        return NamePieces(spellings[0].merges, set().union(*(spelling.known for spelling in spellings)))
 
     def spell(self, tree: Tree) -> Tree:
         """The tree as the dictionary has it."""
@@ -117,10 +105,11 @@ def learn_spellings(
 ) -> dict[str, Spelling]:
     """Learns so many merges from the names of all programs and from words of text, so all of them have the same pieces.
 
-    ``programs`` say how often each label occurs in the training trees of a language, ``words`` how often each word
-    occurs in the text beside them.
+    A name that a frequent leaf has is one piece in all other leaves and in text, and so is a frequent word of text that
+    no program has. ``programs`` say how often each label occurs in the training trees of a language, ``words`` how often
+    each word occurs in the text beside them.
     """
-    names, spelled = Counter(words), set(words or ())
+    names, kept, spelled = Counter(words), set[str](), set[str]()
     whole: dict[str, set[str]] = {lang: set() for lang in programs}
     productions: dict[str, Counter[str]] = {lang: Counter() for lang in programs}
     for lang, counts in programs.items():
@@ -130,14 +119,16 @@ def learn_spellings(
             productions[lang][_production(label)] += count
             if text and count >= FREQUENT_LEAF:
                 whole[lang].add(label)
+                kept.update([text] if words_of(text) == [text] else [])
             else:
                 spelled.add(text)
     letters: Counter[str] = Counter()
     for text, count in names.items():
         for word in words_of_letters(text):
             letters[word] += count
-    cut = NamePieces(_learned_merges(letters, merges), (), ())
-    known = {piece for text in spelled for piece in cut.cut(text)}
+    cut = NamePieces(_learned_merges(letters, merges), ())
+    kept |= {word for word, count in (words or {}).items() if count >= FREQUENT_LEAF and word not in spelled}
+    known = kept.union(*(cut.cut(text) for text in {*spelled, *(words or ())} - kept))
     frequent = {
         lang: [each for each, count in found.items() if count >= FREQUENT_PRODUCTION]
         for lang, found in productions.items()

@@ -25,26 +25,26 @@ Model = TypeVar("Model", bound="NamePieces")
 
 
 class NamePieces:
-    """How a model of subword-nmt cuts names: what is ``whole`` stays so, and unknown pieces become characters."""
+    """How a model of subword-nmt cuts names: ``known`` texts stay whole, and pieces that are not known become characters."""
 
-    LISTS: tuple[str, ...] = ("whole", "known")  # what a file has beside the merges, in the order of the arguments
+    LISTS: tuple[str, ...] = ("known",)  # what a file has beside the merges, in the order of the arguments
 
-    def __init__(self, merges: str, whole: Iterable[str], known: Iterable[str]):
-        self.merges, self.whole, self.known = merges, frozenset(whole), frozenset(known)
+    def __init__(self, merges: str, known: Iterable[str]):
+        self.merges, self.known = merges, frozenset(known)
         self._pieces: dict[str, list[str]] = {}
         # subword-nmt marks all pieces of a word but the last.
         self._vocabulary = {*self.known, *(f"{piece}@@" for piece in self.known)} or None
 
     def cut_text(self, text: str) -> list[str]:
-        """The pieces of a text without blanks, where whole words stay whole."""
-        parts = ([word] if word in self.whole else self.pieces(word) for word in words_of(text))
-        return list(itertools.chain.from_iterable(parts))
+        """The pieces of the words of a text without blanks."""
+        return list(itertools.chain.from_iterable(map(self.pieces, words_of(text))))
 
     def pieces(self, text: str) -> list[str]:
         """The pieces of a text, which joined together are the text."""
         if text not in self._pieces:
-            cut = ([piece] if piece in self.known else list(piece) for piece in self.cut(text))
-            self._pieces[text] = list(itertools.chain.from_iterable(cut))
+            cut = [text] if text in self.known else self.cut(text)
+            parts = ([piece] if piece in self.known else list(piece) for piece in cut)
+            self._pieces[text] = list(itertools.chain.from_iterable(parts))
         return self._pieces[text]
 
     def cut(self, text: str) -> Iterator[str]:
