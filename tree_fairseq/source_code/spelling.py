@@ -106,8 +106,8 @@ def learn_spellings(
     """Learns so many merges from the names of all programs and from words of text, so all of them have the same pieces.
 
     A name that a frequent leaf has is one piece in all other leaves and in text, and so is a frequent word of text that
-    no program has. ``programs`` say how often each label occurs in the training trees of a language, ``words`` how often
-    each word occurs in the text beside them.
+    no program has. ``programs`` say how often each label occurs in the training trees of a language, ``words`` how
+    often each word occurs in the text beside them.
     """
     names, kept, spelled = Counter(words), set[str](), set[str]()
     whole: dict[str, set[str]] = {lang: set() for lang in programs}

@@ -25,7 +25,7 @@ Model = TypeVar("Model", bound="NamePieces")
 
 
 class NamePieces:
-    """How a model of subword-nmt cuts names: ``known`` texts stay whole, and pieces that are not known become characters."""
+    """How a model of subword-nmt cuts names: ``known`` texts stay whole, and unknown pieces become characters."""
 
     LISTS: tuple[str, ...] = ("known",)  # what a file has beside the merges, in the order of the arguments
 
