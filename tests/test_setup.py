@@ -165,19 +165,26 @@ class Finder:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 sys.meta_path.insert(0, Finder)
 from tree_fairseq.__main__ import main
-sys.exit(main(["options"]))
+sys.exit(main(sys.argv[2:]))
 """
 
 
 @pytest.mark.parametrize("name", ["torch", "fairseq"])
 def test_a_missing_library_is_named_with_the_command_that_installs_it(name):
-    done = subprocess.run([sys.executable, "-c", WITHOUT, name], capture_output=True, text=True, cwd=ROOT)
+    done = subprocess.run([sys.executable, "-c", WITHOUT, name, "options"], capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 1 and done.stdout == ""
     assert done.stderr.startswith(f"tree-fairseq needs {name}, which is not installed: pip install torch"), done.stderr
     page = (ROOT / "docs/installation.md").read_text().partition("## A new environment for a wheel")[2].split("```")[1]
     for command in page.splitlines():  # a wheel brings no pages: the message has all commands of this one
         if "pip install" in command and ".whl" not in command:
             assert all(word in done.stderr for word in command.split()), (command, done.stderr)
+
+
+@pytest.mark.parametrize("name", ["torch", "fairseq"])
+def test_the_demo_opens_without_it(name, tmp_path):
+    page = tmp_path / "demo.html"
+    subprocess.run([sys.executable, "-c", WITHOUT, name, "explore", "--demo", "--output", page], check=True, cwd=ROOT)
+    assert "SELECT" in page.read_text(encoding="utf-8")
 
 
 def test_a_fairseq_of_another_python_is_named():

@@ -26,6 +26,7 @@ from tree_fairseq.classification.task import ClassificationTask
 from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary
 from tree_fairseq.drawing.tree_pictures import tree_to_svg
 from tree_fairseq.errors import DataFolderError, missing
+from tree_fairseq.explorer import DEMO
 from tree_fairseq.explorer.comparison import Comparison
 from tree_fairseq.explorer.page import write_page
 from tree_fairseq.explorer.systems import System
@@ -39,9 +40,6 @@ logger = logging.getLogger(__name__)
 
 # The package registers by itself only where fairseq was imported before it.
 tree_fairseq.register()
-
-DEMO = Path(__file__).parent / "explorer/demo"
-"""The folder of a model that comes with the package, as ``tree-fairseq release`` wrote it; and of others."""
 
 _TREE_DICTIONARIES = (SymbolDictionary, InsertionDictionary)
 _CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt", "model.safetensors", "model.pt")

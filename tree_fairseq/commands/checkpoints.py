@@ -47,13 +47,6 @@ def parse_flags(
     return args, {**overrides, **ast.literal_eval(args.model_overrides)}
 
 
-def require_folders(*files: Path | None) -> None:
-    """Raises InputError if a file, which is to be written, would be in a folder that does not exist."""
-    for path in files:
-        if path is not None and not path.absolute().parent.is_dir():
-            raise InputError(f"the folder {path.parent} does not exist", path)
-
-
 def task_of(path: str | None) -> str:
     """Reads under which task the first checkpoint of a path was trained; fairseq's default without such a file."""
     first = None if path is None else path.split(os.pathsep)[0]

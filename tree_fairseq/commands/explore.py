@@ -19,20 +19,19 @@ import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+# The demo shows records and works without torch and fairseq, so what needs them is imported where it is used.
 import tree_fairseq
-from tree_fairseq import hub
-from tree_fairseq.commands.checkpoints import load_models, parse_flags, require_folders
 from tree_fairseq.errors import InputError
-from tree_fairseq.explorer.comparison import Comparison
+from tree_fairseq.explorer import DEMO
 from tree_fairseq.explorer.page import page_html, write_page
-from tree_fairseq.explorer.questions import QuestionsToSql
-from tree_fairseq.explorer.server import ExplorerServer
-from tree_fairseq.explorer.systems import System
-from tree_fairseq.support.files import write_json
+from tree_fairseq.support.files import require_folders, write_json
 from tree_fairseq.support.options import command, refuse_unread
-from tree_fairseq.trees.text import read_lines
+
+if TYPE_CHECKING:
+    from tree_fairseq.explorer.comparison import Comparison
+    from tree_fairseq.explorer.questions import QuestionsToSql
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +48,11 @@ DEMO_SYSTEMS = {
 
 def explore(args: argparse.Namespace, overrides: dict[str, Any]) -> None:
     """Loads the systems, explains the sentences, and writes or serves the page."""
+    from tree_fairseq.commands.checkpoints import load_models
+    from tree_fairseq.explorer.comparison import Comparison
+    from tree_fairseq.explorer.systems import System
+    from tree_fairseq.trees.text import read_lines
+
     systems = [System(load_models(args.path, args.data, overrides, args.cpu), "model")]
     if args.baseline is not None:
         checkpoint, data = [*args.baseline, args.data][:2]
@@ -69,6 +73,8 @@ def explore(args: argparse.Namespace, overrides: dict[str, Any]) -> None:
 def _show(args: argparse.Namespace, document: dict[str, Any], tabs: Sequence[Any]) -> None:
     _write(args, document)
     if args.serve:
+        from tree_fairseq.explorer.server import ExplorerServer
+
         server = ExplorerServer(tabs, page_html(document), args.port, len(document["sentences"]))
         logger.info("open %s in a browser; Ctrl-C ends the server", server.url)
         server.run()
@@ -103,8 +109,12 @@ def _add_flags(parser: argparse.ArgumentParser) -> list[str]:
     return [action.dest for action in own]
 
 
-def demo_questions(folder: Path = hub.DEMO / "archipelago") -> QuestionsToSql:
+def demo_questions(folder: Path = DEMO / "archipelago") -> QuestionsToSql:
     """Loads the bundled models that write SQL, and their database; raises InputError without the extra ``code``."""
+    from tree_fairseq import hub
+    from tree_fairseq.explorer.questions import QuestionsToSql
+    from tree_fairseq.explorer.systems import System
+
     database = folder / "archipelago.sqlite"
     searched = {"grammar": "language", "schema": str(database)}
     options = {"with_positions": searched, "without_positions": searched, "as_text": {}}
@@ -117,7 +127,11 @@ def demo_questions(folder: Path = hub.DEMO / "archipelago") -> QuestionsToSql:
 
 def demo_translations() -> Comparison:
     """Loads the bundled model that translates; it needs the extras ``stanza`` and ``subwords``."""
-    return Comparison([System(hub.from_pretrained(hub.DEMO), "model")], "English to German")
+    from tree_fairseq import hub
+    from tree_fairseq.explorer.comparison import Comparison
+    from tree_fairseq.explorer.systems import System
+
+    return Comparison([System(hub.from_pretrained(DEMO), "model")], "English to German")
 
 
 def demo_document(folder: Path, live: bool = False, most: int | None = None) -> dict[str, Any]:
@@ -131,7 +145,6 @@ def demo_document(folder: Path, live: bool = False, most: int | None = None) -> 
 @command
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command."""
-    tree_fairseq.register()
     arguments = sys.argv[1:] if arguments is None else list(map(str, arguments))
     if "--demo" in arguments:
         own = argparse.ArgumentParser(allow_abbrev=False)
@@ -139,7 +152,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         others = own.parse_known_args(arguments)[1]
         args = own.parse_args([word for word in arguments if word not in others])
         if others or args.baseline:
-            hint = f"For other flags: tree-fairseq explore {hub.DEMO} --path {hub.DEMO}/model.safetensors --input FILE"
+            hint = f"For other flags: tree-fairseq explore {DEMO} --path {DEMO}/model.safetensors --input FILE"
             raise InputError(
                 f"{(others or ['--baseline'])[0]} does not work with --demo, which shows records", hint=hint
             )
@@ -147,7 +160,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise InputError("--port goes with --serve")
         require_folders(args.output, args.json)
         tabs = [functools.cache(demo_questions), functools.cache(demo_translations)]
-        return _show(args, demo_document(hub.DEMO, args.serve, args.sentences), tabs)
+        return _show(args, demo_document(DEMO, args.serve, args.sentences), tabs)
+    tree_fairseq.register()
+    from tree_fairseq.commands.checkpoints import parse_flags
+
     args, overrides = parse_flags(_add_flags, arguments)
     _check(args)
     explore(args, overrides)

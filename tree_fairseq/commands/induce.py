@@ -22,9 +22,10 @@ from pathlib import Path
 from fairseq.dataclass.configs import GenerationConfig
 
 import tree_fairseq
-from tree_fairseq.commands.checkpoints import load_models, parse_flags, require_folders
+from tree_fairseq.commands.checkpoints import load_models, parse_flags
 from tree_fairseq.errors import InputError, ScoringError
 from tree_fairseq.scoring.bracket_f1 import compare, table
+from tree_fairseq.support.files import require_folders
 from tree_fairseq.support.options import command, refuse_unread
 from tree_fairseq.treeformer.induction import Inducer
 from tree_fairseq.trees.bracket import write_forest

@@ -22,11 +22,11 @@ import numpy as np
 from fairseq import utils
 
 import tree_fairseq
-from tree_fairseq.commands.checkpoints import load_models, parse_flags, require_folders
+from tree_fairseq.commands.checkpoints import load_models, parse_flags
 from tree_fairseq.errors import InputError, missing
 from tree_fairseq.new_text.faulty_lines import read_buffers, read_with_care
 from tree_fairseq.new_text.translations import Sentence, Translator, in_one_line, stored_forest, typed_forests
-from tree_fairseq.support.files import atomic_file
+from tree_fairseq.support.files import atomic_file, require_folders
 from tree_fairseq.support.options import command, flag_of, refuse_flags, refuse_unread
 from tree_fairseq.support.progress import with_progress
 from tree_fairseq.tasks.pair_dataset import InputLines

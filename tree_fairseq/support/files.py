@@ -104,6 +104,13 @@ def require_plain_file(path: str | os.PathLike) -> None:
         raise CorruptFileError(f"{os.fspath(path)} has {status.st_size} bytes, nearly all of them a hole. Remove it")
 
 
+def require_folders(*files: Path | None) -> None:
+    """Raises InputError if a file, which is to be written, would be in a folder that does not exist."""
+    for path in files:
+        if path is not None and not path.absolute().parent.is_dir():
+            raise InputError(f"the folder {path.parent} does not exist", path)
+
+
 def read_json(path: str | os.PathLike) -> Any:
     """The contents of a JSON file, or None if it does not exist; raises CorruptFileError if it is not JSON."""
     require_plain_file(path)
