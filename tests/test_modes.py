@@ -138,7 +138,7 @@ SCORED = ("score", "FILE", "--references", "FILE")
 SETS = ("--run", "RUN", "--references", "RUN")
 LAW = [
     ("path",), ("repairs",), ("options",), ("options", "tree_transformer_tiny"), ("check", "DATA"), ("export", "DATA"),
-    ("pieces", "FILE", "--pieces-of", "FILE"), ("average", "--inputs", "PATH", "PATH", "--output", "NEW"),
+    ("pieces", "FILE", "--pieces-of", "FILE"), ("average", "PATH", "PATH", "--output", "NEW"),
     ("release", "DATA", "--path", "PATH", "--output", "NEW"),
     ("translate", "DATA", "--path", "PATH", "--input", "FILE"), ("induce", "DATA", "--path", "PATH", "--input", "FILE"),
     ("translate", "DATA", "--path", "PATH", "--gen-subset", "test"), ("explore", "--demo"),

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import tree_fairseq
 from tree_fairseq import hub
-from tree_fairseq.commands import explore
+from tree_fairseq.explorer import demo_models
 from tree_fairseq.scoring.execution import Database
 from tree_fairseq.trees.text import read_lines
 
@@ -26,7 +26,7 @@ QUESTIONS = 8  # of each test set
 
 def questions(demo: Path, text: Path, scores: Path) -> dict:
     """The tab of questions to SQL."""
-    comparison = explore.demo_questions(demo)
+    comparison = demo_models.questions(demo)
     database, chosen = Database(demo / "archipelago.sqlite"), list[tuple[str, str]]()
     for split in ("test", "test1"):
         pairs = zip(*(read_lines(text / f"{split}.{ending}") for ending in ("questions", "sql")))
@@ -43,7 +43,7 @@ def questions(demo: Path, text: Path, scores: Path) -> dict:
 def about(scores: Path) -> str:
     """What the models were trained on, and how they answer the questions of both test sets, in one paragraph."""
     shares = []
-    for name, title in explore.DEMO_SYSTEMS.items():
+    for name, title in demo_models.SYSTEMS.items():
         metrics = json.loads((scores / name / "score.json").read_text(encoding="utf-8"))["metrics"]
         parses, right = (
             f"{metrics[metric]:.3g} and {metrics[f'{metric}_longer']:.3g} %" for metric in ("parses", "exact_match")
@@ -57,7 +57,7 @@ def about(scores: Path) -> str:
 
 def translations() -> dict:
     """The tab of translations."""
-    comparison = explore.demo_translations()
+    comparison = demo_models.translations()
     document = comparison.document_of_lines(list(read_lines(hub.DEMO / "sentences.txt")))
     return document.to_dict()
 

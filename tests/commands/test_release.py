@@ -52,12 +52,6 @@ def test_the_card_says_what_the_checkpoint_tells(trained, released, tmp_path):
     assert (tmp_path / "other/README.md").read_text(encoding="utf-8") == "# A tiny model\n"
 
 
-@pytest.mark.parametrize("order", ["{data} --path {best} --output {new}", "--output {new} --path={best} {data}"])
-def test_the_checkpoint_may_be_given_as_path(trained, tmp_path, order):
-    words = order.format(data=trained.data, best=trained.best, new=tmp_path / "new").split()
-    assert main(words) == 0 and (tmp_path / "new/model.safetensors").exists()
-
-
 def test_no_path_of_the_machine_is_in_a_release(trained, released):
     with safe_open(released / "model.safetensors", framework="pt") as file:
         settings = file.metadata()

@@ -9,6 +9,7 @@ import pytest
 from tree_fairseq import hub
 from tree_fairseq.commands import explore
 from tree_fairseq.errors import InputError, MissingLibraryError
+from tree_fairseq.explorer import demo_models
 from tree_fairseq.explorer.document import OutputRecord
 from tree_fairseq.explorer.systems import System
 from tree_fairseq.trees.notations import notation_named
@@ -24,7 +25,7 @@ def shown():
 @pytest.fixture(scope="module")
 def questions():
     pytest.importorskip("sqlglot", reason="typed questions need sqlglot: pip install tree-fairseq[code]")
-    return explore.demo_questions()
+    return demo_models.questions()
 
 
 def test_the_translator_translates_the_sentences_of_its_grammar():
@@ -102,4 +103,4 @@ def test_typing_names_the_extra_that_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "sqlglot", None)
     notation_named.cache_clear()
     with pytest.raises(MissingLibraryError, match=r"tree-fairseq\[code\]"):
-        explore.demo_questions()
+        demo_models.questions()

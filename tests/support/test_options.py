@@ -10,7 +10,7 @@ import pytest
 from tree_fairseq import __main__ as commands
 from tree_fairseq.errors import InputError, StructuralSearchError
 from tree_fairseq.scoring import __main__ as scoring
-from tree_fairseq.support.options import given_flags, refuse_flags, with_inputs_first
+from tree_fairseq.support.options import given_flags, refuse_flags
 
 
 def test_options_that_are_off_or_missing_do_not_count_as_given():
@@ -46,15 +46,3 @@ def test_an_unknown_name_is_answered_with_all_names(capsys):
     assert commands.main(["draw"]) == 2
     said = capsys.readouterr().err
     assert "tree-fairseq has no 'draw'" in said and all(name in said for name in commands.COMMANDS)
-
-
-@pytest.mark.parametrize(
-    ("given", "read"),
-    [
-        ("--references r --hypotheses a b --json j", "a b --references r --output j"),
-        ("--hypotheses=a --metrics tree", "a --metrics tree"),
-        ("a --references r --json=j", "a --references r --output=j"),
-    ],
-)
-def test_inputs_may_be_given_by_the_flag_that_they_once_had(given, read):
-    assert with_inputs_first(given.split(), "--hypotheses", json="output") == read.split()

@@ -19,7 +19,7 @@ import torch
 from tree_fairseq.errors import CheckpointError
 from tree_fairseq.repairs.checkpoint_loading import load_weights_only
 from tree_fairseq.support.files import atomic_file
-from tree_fairseq.support.options import command, with_inputs_first
+from tree_fairseq.support.options import command
 from tree_fairseq.support.progress import with_progress
 
 logger = logging.getLogger(__name__)
@@ -88,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--last-epochs", type=int, metavar="N", help="the last N files checkpointE.pt of the folder")
     which.add_argument("--last-updates", type=int, metavar="N", help="the last N files checkpoint_E_U.pt of the folder")
-    args = parser.parse_args(with_inputs_first(arguments, "--inputs"))
+    args = parser.parse_args(arguments)
     count = args.last_updates if args.last_epochs is None else args.last_epochs
     if (len(args.inputs) == 1 and args.inputs[0].is_dir()) != (count is not None):
         parser.error("give one folder with --last-epochs or --last-updates, or several files without")

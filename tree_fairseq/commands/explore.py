@@ -12,14 +12,13 @@ Models are those of any task and architecture; the page has the views that each 
 from __future__ import annotations
 
 import argparse
-import functools
 import gzip
 import json
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 # The demo shows records and works without torch and fairseq, so what needs them is imported where it is used.
 import tree_fairseq
@@ -29,21 +28,11 @@ from tree_fairseq.explorer.page import page_html, write_page
 from tree_fairseq.support.files import require_folders, write_json
 from tree_fairseq.support.options import command, refuse_unread
 
-if TYPE_CHECKING:
-    from tree_fairseq.explorer.comparison import Comparison
-    from tree_fairseq.explorer.questions import QuestionsToSql
-
 logger = logging.getLogger(__name__)
 
 _OUTPUT = Path("explore.html")
 _SENTENCES, _SENTENCES_SERVED = 200, 20
 _PORT = 8017
-DEMO_SYSTEMS = {
-    "with_positions": "tree positions",
-    "without_positions": "transformer, same search",
-    "as_text": "transformer, subwords",
-}
-"""The bundled systems that write SQL: the folder of each, and its name on the page."""
 
 
 def explore(args: argparse.Namespace, overrides: dict[str, Any]) -> None:
@@ -67,15 +56,15 @@ def explore(args: argparse.Namespace, overrides: dict[str, Any]) -> None:
         document = comparison.document_of_split(args.gen_subset, count)
     else:
         document = comparison.document()
-    _show(args, document.to_dict(live=args.serve), [lambda: comparison])
+    _show(args, document.to_dict(live=args.serve), lambda: [lambda: comparison])
 
 
-def _show(args: argparse.Namespace, document: dict[str, Any], tabs: Sequence[Any]) -> None:
+def _show(args: argparse.Namespace, document: dict[str, Any], tabs: Callable[[], Sequence[Any]]) -> None:
     _write(args, document)
     if args.serve:
         from tree_fairseq.explorer.server import ExplorerServer
 
-        server = ExplorerServer(tabs, page_html(document), args.port, len(document["sentences"]))
+        server = ExplorerServer(tabs(), page_html(document), args.port, len(document["sentences"]))
         logger.info("open %s in a browser; Ctrl-C ends the server", server.url)
         server.run()
 
@@ -109,29 +98,10 @@ def _add_flags(parser: argparse.ArgumentParser) -> list[str]:
     return [action.dest for action in own]
 
 
-def demo_questions(folder: Path = DEMO / "archipelago") -> QuestionsToSql:
-    """Loads the bundled models that write SQL, and their database; raises InputError without the extra ``code``."""
-    from tree_fairseq import hub
-    from tree_fairseq.explorer.questions import QuestionsToSql
-    from tree_fairseq.explorer.systems import System
+def _demo_tabs() -> Sequence[Any]:
+    from tree_fairseq.explorer import demo_models
 
-    database = folder / "archipelago.sqlite"
-    searched = {"grammar": "language", "schema": str(database)}
-    options = {"with_positions": searched, "without_positions": searched, "as_text": {}}
-    systems = [
-        System(hub.from_pretrained(folder / name, **options[name]), title, beam=5, max_len_a=0, max_len_b=150)
-        for name, title in DEMO_SYSTEMS.items()
-    ]
-    return QuestionsToSql(systems, database)
-
-
-def demo_translations() -> Comparison:
-    """Loads the bundled model that translates; it needs the extras ``stanza`` and ``subwords``."""
-    from tree_fairseq import hub
-    from tree_fairseq.explorer.comparison import Comparison
-    from tree_fairseq.explorer.systems import System
-
-    return Comparison([System(hub.from_pretrained(DEMO), "model")], "English to German")
+    return demo_models.TABS
 
 
 def demo_document(folder: Path, live: bool = False, most: int | None = None) -> dict[str, Any]:
@@ -159,8 +129,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if args.port != _PORT and not args.serve:
             raise InputError("--port goes with --serve")
         require_folders(args.output, args.json)
-        tabs = [functools.cache(demo_questions), functools.cache(demo_translations)]
-        return _show(args, demo_document(DEMO, args.serve, args.sentences), tabs)
+        return _show(args, demo_document(DEMO, args.serve, args.sentences), _demo_tabs)
     tree_fairseq.register()
     from tree_fairseq.commands.checkpoints import parse_flags
 

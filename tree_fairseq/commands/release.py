@@ -16,7 +16,6 @@ import logging
 import os
 import re
 import shutil
-import sys
 from collections.abc import Mapping, MutableMapping, Sequence
 from enum import Enum
 from pathlib import Path
@@ -30,7 +29,7 @@ from tree_fairseq.errors import DataFolderError, InputError
 from tree_fairseq.parsing.trust import PARSER_FOLDER
 from tree_fairseq.repairs.checkpoint_loading import NAMESPACE, RELEASE_FORMAT, RELEASED, load_weights_only
 from tree_fairseq.support.files import atomic_file, require_plain_file
-from tree_fairseq.support.options import command, with_inputs_first
+from tree_fairseq.support.options import command
 
 logger = logging.getLogger(__name__)
 
@@ -175,10 +174,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add("--dtype", choices=_DTYPES, default="float32", help="to store weights in (default: %(default)s)")
     add("--card", type=Path, metavar="FILE", help="a model card in Markdown, in place of the one that is written")
     add("--parser-dir", type=Path, metavar="DIR", help="model of the parser, to be part of the release")
-    words = with_inputs_first(arguments, "--path")
-    args = parser.parse_args(words)
-    if words != list(sys.argv[1:] if arguments is None else arguments):  # the checkpoint came first
-        args.data, args.checkpoint = args.checkpoint, args.data
+    args = parser.parse_args(arguments)
     dtype = _DTYPES[args.dtype]
     files = release(args.data, args.checkpoint, args.output, dtype, args.card, args.parser_dir)
     size = sum(path.stat().st_size for path in files)

@@ -27,7 +27,7 @@ from tree_fairseq.scoring.program_measures import Programs
 from tree_fairseq.scoring.significance import BOOTSTRAP, RANDOMIZATION, SAMPLES, Resampling
 from tree_fairseq.support.files import write_json
 from tree_fairseq.support.logs import failed, log_to_standard_error
-from tree_fairseq.support.options import given_arguments, refuse_unread, with_inputs_first
+from tree_fairseq.support.options import given_arguments, refuse_unread
 from tree_fairseq.trees.notations import notation_named, notation_names
 from tree_fairseq.trees.symbols import exact_matches, unordered_labels
 from tree_fairseq.trees.tree import Forest, Tree, forest_leaves
@@ -113,7 +113,6 @@ _READ_BY = {
 
 def read_arguments(parser: ArgumentParser, arguments: Sequence[str] | None) -> Namespace:
     """Reads a command line; raises InputError for an argument that none of the metrics reads."""
-    arguments = with_inputs_first(arguments, "--hypotheses", json="output")
     args, given = parser.parse_args(arguments), given_arguments(parser, arguments)
     metrics = {*args.metrics, *(["--trees"] if "trees" in given else [])}
     unread = {} if args.baseline else dict.fromkeys(("test", "samples"), "it goes with --baseline")

@@ -67,26 +67,6 @@ def given_arguments(parser: ArgumentParser, arguments: Sequence[str] | None) -> 
     return frozenset(name for name, value in parsed.items() if value is not None)
 
 
-def with_inputs_first(arguments: Sequence[str] | None, flag: str, **renamed: str) -> list[str]:
-    """Returns arguments with the values of a flag, which inputs once had, as the positional ones that they are now.
-
-    ``renamed`` are other flags, without dashes, by their earlier names.
-    """
-    names = {f"--{old}": f"--{new}" for old, new in renamed.items()}
-    words: list[str] = []
-    for word in sys.argv[1:] if arguments is None else arguments:
-        name, equals, value = word.partition("=")
-        if name in names:
-            words.append(names[name] + equals + value)
-        else:
-            words += [flag, value] if equals and name == flag else [word]
-    if flag in words:
-        first = words.index(flag)
-        last = next((place for place in range(first + 1, len(words)) if words[place].startswith("--")), len(words))
-        words = words[first + 1 : last] + words[:first] + words[last:]
-    return words
-
-
 def refuse_unread(given: Collection[str], unread: Mapping[str, str], mode: str = "") -> None:
     """Raises InputError about the first argument that was given and that the command, in this mode, does not read.
 
