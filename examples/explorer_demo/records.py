@@ -17,7 +17,7 @@ from pathlib import Path
 
 import tree_fairseq
 from tree_fairseq import hub
-from tree_fairseq.explorer import demo_models
+from tree_fairseq.commands import demo_models
 from tree_fairseq.scoring.execution import Database
 from tree_fairseq.trees.text import read_lines
 

@@ -7,9 +7,8 @@ import sys
 import pytest
 
 from tree_fairseq import hub
-from tree_fairseq.commands import explore
+from tree_fairseq.commands import demo_models, explore
 from tree_fairseq.errors import InputError, MissingLibraryError
-from tree_fairseq.explorer import demo_models
 from tree_fairseq.explorer.document import OutputRecord
 from tree_fairseq.explorer.systems import System
 from tree_fairseq.trees.notations import notation_named

@@ -99,7 +99,7 @@ def _add_flags(parser: argparse.ArgumentParser) -> list[str]:
 
 
 def _demo_tabs() -> Sequence[Any]:
-    from tree_fairseq.explorer import demo_models
+    from tree_fairseq.commands import demo_models
 
     return demo_models.TABS
 

@@ -1,4 +1,7 @@
-"""The models that come with the package, for sentences that a user of the demo types."""
+"""The models that come with the package, for sentences that a user of ``tree-fairseq explore --demo --serve`` types.
+
+The page itself shows records and needs none of them (:func:`tree_fairseq.commands.explore.demo_document`).
+"""
 
 from functools import cache
 from pathlib import Path
@@ -35,3 +38,4 @@ def translations() -> Comparison:
 
 
 TABS = [cache(questions), cache(translations)]
+"""Load the models that answer in each tab of the page."""
