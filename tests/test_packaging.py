@@ -6,11 +6,13 @@ import importlib.util
 import os
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 import sysconfig
 import tarfile
 import zipfile
+from contextlib import closing
 from email.parser import Parser
 from itertools import islice
 from pathlib import Path
@@ -26,7 +28,7 @@ from tests.docs.pages import blocks_of
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILT_FROM = ("CHANGELOG.md", "CITATION.cff", "LICENSE", "MANIFEST.in", "README.md", "pyproject.toml", "setup.py")
-CONSOLE_SCRIPTS = ("fairseq-preprocess", "fairseq-train", "fairseq-interactive")
+CONSOLE_SCRIPTS = ("fairseq-preprocess", "fairseq-train", "fairseq-generate", "fairseq-interactive")
 EXTRAS = ("stanza", "pretrained", "figures", "scores", "subwords", "nltk", "dev")
 TINY = "--arch tree_transformer_tiny --max-tokens 500 --max-update 2 --num-workers 0 --no-progress-bar"
 
@@ -207,3 +209,33 @@ def test_an_installed_wheel_runs_the_commands_of_the_readme(shell, folder_of_tex
     assert "explore.html" in os.listdir(folder_of_text)
     for file in folder_of_text.rglob("*"):
         assert ROOT not in file.resolve().parents
+
+
+def test_an_installed_wheel_goes_from_questions_to_queries_that_run(shell, folder_of_text):
+    """The commands of the page about source code; after two updates all outputs run on the database."""
+    pytest.importorskip("sqlglot", reason="SQL needs sqlglot: pip install tree-fairseq[code]")
+    folder = folder_of_text / "queries"
+    folder.mkdir()
+    pairs = [
+        (f"which {column} has {table} {number}", f"SELECT {column} FROM {table} WHERE id = {number}")
+        for table, columns in (("city", ("name", "state")), ("river", ("name", "length")))
+        for column in columns
+        for number in range(4)
+    ]
+    for split, part in (("train", pairs), ("valid", pairs[::5]), ("test", pairs[::3])):
+        for ending, lines in zip(("en", "sql"), zip(*part)):
+            (folder / f"{split}.{ending}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    with closing(sqlite3.connect(folder / "database.sqlite")) as database:
+        database.execute("CREATE TABLE city (id INTEGER, name TEXT, state TEXT)")
+        database.execute("CREATE TABLE river (id INTEGER, name TEXT, length REAL)")
+        database.commit()
+    page = (ROOT / "docs/source_code.md").read_text(encoding="utf-8").partition("## From two files to a model")[2]
+    commands = page.split("```")[1].removeprefix("bash\n").replace("\\\n", " ").split("\n\n")
+    for command, more in zip(commands, (" --workers 1", " --max-update 2 --num-workers 0", "")):
+        shell(f"cd {folder}; {command.strip()}{more}")
+    outputs = (folder / "outputs/generate-test.txt").read_text(encoding="utf-8")
+    queries = re.findall(r"^D-\d+\t\S+\t(.*)$", outputs, re.MULTILINE)
+    assert len(commands) == 3 and len(queries) == len(pairs[::3])
+    with closing(sqlite3.connect(folder / "database.sqlite")) as database:
+        for query in queries:
+            database.execute(query)
