@@ -63,7 +63,7 @@ class ExplorerServer(ThreadingHTTPServer):
             raise InputError(problem, hint="Give another --port.") from None
 
     def verify_request(self, request, client_address) -> bool:
-        """Returns whether a connection is served; one too many is told so, and closed."""
+        """Returns whether a connection is served; one too many gets an answer that says so, and is closed."""
         is_served = self._connections.acquire(blocking=False)
         if not is_served:
             with contextlib.suppress(OSError):

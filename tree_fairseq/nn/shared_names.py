@@ -1,4 +1,4 @@
-"""What the dictionaries of a source and a target share: texts of words, names and their pieces."""
+"""The part that the dictionaries of a source and a target share: texts of words, names and their pieces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a constituency parser is, and what it returns beside trees."""
+"""The interface of constituency parsers, and what they return beside trees."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ class Bleu(AdditiveMeasure):
 
     @staticmethod
     def tokens(text: str) -> list[str]:
-        """What blanks separate."""
+        """The words between blanks."""
         return text.split()
 
     @cached_property

@@ -50,7 +50,7 @@ class AsdlGrammar:
         return self.constructors[label][0] if label in self.constructors else VALUE
 
     def fields_of(self, label: str, arity: int) -> tuple[str, ...]:
-        """The types of the children of a node, joined by ``|`` where several are possible; () if it is no node."""
+        """The types of the children of a node, joined by ``|`` where several are possible; () for a text."""
         return self._fields_of(label, arity) if label in self.constructors else ()
 
     @functools.lru_cache(maxsize=100_000)  # noqa: B019  grammars are few and live as long as the program

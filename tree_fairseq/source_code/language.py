@@ -34,7 +34,7 @@ class Language(Notation):
 
     @abstractmethod
     def unparse(self, tree: Tree) -> str:
-        """The text of a tree without chains; any exception means that it is none of this language."""
+        """The text of a tree without chains; any exception means that the tree is not of this language."""
 
     def __reduce__(self):
         # Parsers of libraries cannot be pickled, so each process makes its own language.

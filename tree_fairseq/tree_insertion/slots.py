@@ -54,7 +54,7 @@ class SlotVectors(nn.Module):
 
 @dataclass(frozen=True)
 class SlotNeighbours:
-    """What slots attend to in a layer: the states that its self-attention reads, ``[n, 1, D]``, of their neighbours."""
+    """The neighbours that slots attend to in a layer, as states that its self-attention reads, ``[n, 1, D]``."""
 
     states: Tensor  # of all nodes
     # node, role: ``[Z, 3]`` int64, the neighbours and how the slot sees them
@@ -86,7 +86,7 @@ class SlotTokens(nn.Module):
         return self.token_of[slots % KINDS]
 
     def neighbours(self, states: Tensor, neighbours: Tensor) -> SlotNeighbours:
-        """What slots with neighbours ``[Z, 3]`` see of nodes, ``[n, 1, D]``; see
+        """Returns the part of the nodes, ``[n, 1, D]``, that slots with neighbours ``[Z, 3]`` see; see
         :func:`tree_fairseq.tree_insertion.tree_shapes.slot_neighbours`.
         """
         node, role = neighbours // ROLES, neighbours % ROLES

@@ -132,5 +132,5 @@ def strange_labels(labels: Iterable[str]) -> str:
 
 
 def left_out_message(left_out: Counter[str]) -> str:
-    """What was left out and how often, for a log; empty if nothing was."""
+    """The parts that were left out and how often, for a log; empty if nothing was."""
     return ", ".join(f"{count} {name}" for name, count in left_out.most_common(10) if count)
