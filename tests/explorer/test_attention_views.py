@@ -9,7 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from tree_fairseq.drawing.views import Explained, matrix_values
+from tests.explorer.untrained import matrix_values
+from tree_fairseq.drawing.views import Explained
 from tree_fairseq.explorer.cross_attention import cross_attention_view, recorded_attention
 from tree_fairseq.nn.shared_memory import ProjectedMemory, SharedMemoryAttention
 from tree_fairseq.tree_insertion.tree_shapes import read_partial_trees

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from tests.end_to_end.tiny_classes import preprocess, write_examples
-from tests.explorer.untrained import untrained
-from tree_fairseq.drawing.views import matrix_values, tree_record
+from tests.explorer.untrained import matrix_values, untrained
+from tree_fairseq.drawing.views import tree_record
 from tree_fairseq.explorer.systems import System
 from tree_fairseq.treeformer.induction import sentence_splits
 from tree_fairseq.trees.bracket import read_tree

@@ -1,7 +1,11 @@
-"""Models of all methods with random weights, as the hub loads trained ones."""
+"""Models of all methods with random weights, as the hub loads trained ones, and the weights that their views show."""
 
 from __future__ import annotations
 
+import base64
+from typing import Any
+
+import numpy as np
 import torch
 from fairseq import options, tasks
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
@@ -18,3 +22,9 @@ def untrained(data: object, task: str, arch: str, *arguments: object, seed: int 
     torch.manual_seed(seed)
     model = made.build_model(cfg.model)
     return hub.TreeHubInterface(cfg, made, [model]).eval()
+
+
+def matrix_values(record: dict[str, Any]) -> np.ndarray:
+    """The weights of a matrix of a view; each differs by at most half a step from the weight before rounding."""
+    steps = np.frombuffer(base64.b64decode(record["data"]), np.uint8)
+    return steps.reshape(record["shape"]) * (record["max"] / 255)

@@ -62,6 +62,22 @@ def test_token_bleu_is_of_words_and_signs():
     assert Bleu(['f ( a , "b" )'], ["f(a, 'b')"]).metrics([0])["bleu"] < 40
 
 
+def test_token_bleu_is_the_mean_over_programs_by_nltk():
+    library = pytest.importorskip("nltk.translate.bleu_score")
+    references, outputs = corpora(2)
+    references, outputs = [*references, "a b", "a b c", "x"], [*outputs, "b", "c a", ""]
+    smoothed = library.SmoothingFunction().method3
+    values = []
+    for reference, output in zip(references, outputs):
+        wanted, found = TokenBleu.tokens(reference), TokenBleu.tokens(output)
+        weights = [0.25] * min(4, len(wanted))  # as the authors' program has them
+        values.append(library.sentence_bleu([wanted], found, weights, smoothed) if found else 0)
+    measure = TokenBleu(references, outputs)
+    for indices in (range(len(values)), range(3), [len(values) - 2]):
+        expected = 100 * sum(values[index] for index in indices) / len(indices)
+        assert measure.metrics(indices)["token_bleu"] == pytest.approx(expected, rel=1e-9)
+
+
 def test_ngram_match_is_that_of_nltk():
     library = pytest.importorskip("nltk.translate.bleu_score")
     references, outputs = corpora(2)

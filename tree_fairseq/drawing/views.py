@@ -39,12 +39,6 @@ def matrix_record(values: Union[Tensor, np.ndarray]) -> dict[str, Any]:
     return {"shape": list(array.shape), "max": round(largest, 6), "data": data}
 
 
-def matrix_values(record: dict[str, Any]) -> np.ndarray:
-    """The weights of a :func:`matrix_record`; each differs by at most half a step from the weight before rounding."""
-    steps = np.frombuffer(base64.b64decode(record["data"]), np.uint8)
-    return steps.reshape(record["shape"]) * (record["max"] / 255)
-
-
 @dataclass(frozen=True)
 class CrossAttention:
     """The attention of one decoder layer to the memory of one sentence."""

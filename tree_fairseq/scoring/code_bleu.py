@@ -112,16 +112,29 @@ class Bleu(AdditiveMeasure):
 
 
 class TokenBleu(Bleu):
-    """``token_bleu``: the same of words and signs, so that blanks and the kind of quotation marks do not matter."""
+    """``token_bleu``: the mean over programs of BLEU of words and signs, smoothed by NLTK's ``method3``."""
 
     name = "token_bleu"
-    signatures = {name: "words and signs as of Yin & Neubig (2017), over the whole test set, smoothed as bleu"}
+    signatures = {name: "words and signs as of Yin & Neubig (2017), the mean over programs"}
 
     @staticmethod
     def tokens(text: str) -> list[str]:
         """The parts of names in camel case, and single signs; all quotation marks are one."""
         apart = re.sub(r"([^A-Za-z0-9_])", r" \1 ", re.sub("[\"']", "`", text.replace(LINE_BREAK, " ")))
         return re.sub(r"([a-z])([A-Z])", r"\1 \2", apart).split()
+
+    @cached_property
+    def counts(self) -> np.ndarray:
+        """BLEU of each program and 1, ``[sentences, 2]``."""
+        matches, possible, lengths = np.split(super().counts, [4, 8], axis=1)
+        missing = matches == 0
+        smoothed = np.where(missing, 0.5 ** missing.cumsum(axis=1), matches) / np.maximum(possible, 1)
+        orders = np.array(ORDERS) <= lengths[:, 1:]  # short references have fewer
+        bleu = np.exp((np.log(smoothed) * orders).sum(axis=1) / len(ORDERS)) * _brevity(*lengths.T)
+        return np.stack([np.where(missing[:, 0], 0, bleu), np.ones(len(bleu))], axis=1)
+
+    def statistic(self, sums: np.ndarray) -> dict[str, np.ndarray]:
+        return {self.name: 100 * sums[..., 0] / sums[..., 1]}
 
 
 class CodeBleu(AdditiveMeasure):
