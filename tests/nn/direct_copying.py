@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
+from fairseq.data import Dictionary
 from torch import Tensor
 
 from tests.nn.tiny import PAD
-from tree_fairseq.data_bin.symbol_dictionary import texts_of
+from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary, texts_of
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,36 @@ class Place:
     text: str | None
     before: int = 0
     length: int = 0
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """A symbol of a target: its text, and whether it is a leaf, which is copied whatever its case."""
+
+    text: str | None
+    is_leaf: bool
+    pieces: int = 0
+
+    def is_copy_of(self, place: Place) -> bool:
+        """Whether a token stands for it."""
+        if self.pieces:
+            return self.pieces == place.length
+        if None in (self.text, place.text):
+            return False
+        return self.text == place.text or (self.is_leaf and self.text.lower() == place.text.lower())
+
+
+def direct_symbols(dictionary: Dictionary, spelled: bool = True) -> list[Symbol]:
+    """The symbols of a target; without ``spelled`` no name is copied by its number of pieces."""
+    has_leaves = isinstance(dictionary, SymbolDictionary)
+    return [
+        Symbol(
+            text,
+            has_leaves and not dictionary[number].startswith('"'),
+            dictionary.pieces(number) if has_leaves and spelled else 0,
+        )
+        for number, text in enumerate(texts_of(dictionary))
+    ]
 
 
 def direct_places(words: Sequence[str]) -> list[Place]:
@@ -41,12 +72,7 @@ def direct_places(words: Sequence[str]) -> list[Place]:
 
 
 def direct_mixture(
-    logits: Tensor,
-    weights: Tensor,
-    gate: Tensor,
-    source: Sequence[Sequence[Place]],
-    target: Sequence[str | None],
-    pieces: Sequence[int] | None = None,
+    logits: Tensor, weights: Tensor, gate: Tensor, source: Sequence[Sequence[Place]], target: Sequence[Symbol]
 ) -> Tensor:
     """Probabilities ``[R, T, V]``: p P_vocab(y), and (1 - p) a_i for the symbols that each token stands for.
 
@@ -54,10 +80,8 @@ def direct_mixture(
 
     Args:
         logits, weights, gate: ``[R, T, V]``, ``[R, T, N]`` and ``[R, T, 1]``
-        source: the tokens of the R sources
-        target, pieces: the text of each of the V symbols, and the number of pieces of spelled leaves
+        source, target: the tokens of the R sources, and the V symbols
     """
-    pieces = [0] * len(target) if pieces is None else pieces
     rows = []
     for row, places in enumerate(source):
         columns = []
@@ -67,10 +91,7 @@ def direct_mixture(
             mixed = [p * generated[symbol] for symbol in range(len(target))]
             for token, place in enumerate(places):
                 mass = (1 - p) * weights[row, column, token]
-                symbols = [
-                    symbol for symbol, text in enumerate(target) if place.text is not None and place.text == text
-                ]
-                symbols += [symbol for symbol, count in enumerate(pieces) if place.length and place.length == count]
+                symbols = [number for number, symbol in enumerate(target) if symbol.is_copy_of(place)]
                 for symbol in symbols or range(len(target)):
                     among = sum(generated[other] for other in (symbols or range(len(target))))
                     mixed[symbol] = mixed[symbol] + mass * generated[symbol] / among
@@ -87,14 +108,15 @@ def direct_bonus(
     The last ``written`` of them are pieces of a name; the last one is a spelled leaf of ``count`` pieces.
     """
     bonus, before = bonuses.new_zeros(()), places[token].before
-    own = [place.text for place in places[:token]]
-    if before and before == written and own[-before:] == list(texts[-before:]) and None not in own[-before:]:
+    own = [place.text and place.text.lower() for place in places[:token]]
+    if before and before <= written and own[-before:] == list(texts[-before:]) and None not in own[-before:]:
         bonus = bonus + bonuses[0]
-    if not before and own and own[-1] is not None and own[-1] == texts[-1]:
+    words = [text for text in texts if text != " "] or [None]
+    if not before and own and own[-1] is not None and own[-1] == words[-1]:
         bonus = bonus + bonuses[1]
     if count and places[token].length == count:
         bonus = bonus + bonuses[2]
-    text = places[token].text
+    text = places[token].text and places[token].text.lower()
     if not before and text is not None and texts.count(text) > own.count(text):
         bonus = bonus + bonuses[3]
     return bonus
@@ -123,7 +145,7 @@ def direct_copying(
         return vectors @ weights[f"{name}_proj.weight"].T + weights[f"{name}_proj.bias"]
 
     words = [[model.encoder.dictionary[token] for token in row] for row in tokens.tolist()]
-    source, symbols = list(map(direct_places, words)), texts_of(decoder.dictionary)
+    source, symbols = list(map(direct_places, words)), direct_symbols(decoder.dictionary, previous is not None)
     query, key, value = projected("q", states), projected("k", memory), projected("v", memory)
     scores = (query @ key.transpose(1, 2) / query.size(2) ** 0.5).exp() * ~tokens.eq(PAD)[:, None]  # R x T x N
     attention = scores / scores.sum(2, keepdim=True)
@@ -131,25 +153,25 @@ def direct_copying(
     gate = pointer.gate(torch.cat(vectors, 2))
     if previous is None:
         return direct_mixture(decoder.output_layer(states), attention, gate, source, symbols)
-    pieces = pointer.pieces.tolist()
     bonuses = [
         torch.stack([direct_bonus(places, token, *written, pointer.bonuses) for token in range(len(places))])
         for places, row in zip(source, previous.tolist())
-        for written in _histories(row, symbols, decoder.dictionary, pieces)
+        for written in _histories(row, symbols, decoder.dictionary)
     ]
     raised = scores * torch.stack(bonuses).view_as(scores).exp()  # R x T x N
     total = raised.sum(2, keepdim=True)
     copies = (-gate).exp() * total / scores.sum(2, keepdim=True)  # the odds
-    return direct_mixture(decoder.output_layer(states), raised / total, -copies.log(), source, symbols, pieces)
+    return direct_mixture(decoder.output_layer(states), raised / total, -copies.log(), source, symbols)
 
 
-def _histories(row: Sequence[int], texts: Sequence[str | None], dictionary, pieces: Sequence[int]):
+def _histories(row: Sequence[int], symbols: Sequence[Symbol], dictionary: Dictionary):
     """For each column: the texts so far, how many pieces of a name end there, and the pieces of a spelled leaf."""
     for column, symbol in enumerate(row):
         written = 0
         while written <= column and dictionary[row[column - written]].startswith('"'):
             written += 1
-        yield [texts[each] for each in row[: column + 1]], written, pieces[symbol]
+        texts = [symbols[each].text for each in row[: column + 1]]
+        yield [text and text.lower() for text in texts], written, symbols[symbol].pieces
 
 
 def assert_equal_gradients(fast: Tensor, direct: Tensor, parameters: Sequence[Tensor]) -> None:

@@ -12,22 +12,27 @@ from fairseq.examples.pointer_generator.pointer_generator_src.transformer_pg imp
 from fairseq.models.fairseq_decoder import FairseqDecoder
 from torch.nn import functional
 
-from tests.nn.direct_copying import assert_equal_gradients, direct_copying, direct_mixture, direct_places
+from tests.nn.direct_copying import (
+    assert_equal_gradients,
+    direct_copying,
+    direct_mixture,
+    direct_places,
+    direct_symbols,
+)
 from tests.nn.tiny import EOS, PAD, build, dictionary, net_input, pairs, stock_flags, tiny_task
 from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary, texts_of
 from tree_fairseq.errors import InputError
-from tree_fairseq.nn.copying import SourcePointer
-from tree_fairseq.nn.shared_names import SharedNames, SharedTexts
+from tree_fairseq.nn.copying import mixture
+from tree_fairseq.nn.shared_names import SharedNames
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.symbols import SymbolEncoding
 
 STOCK = "source_encoder_transformer_tiny"
-WORDS = dictionary("x", "y@@", "y", "z", "of@@", "both", ".@@")
-SYMBOLS = ('Name\\s"x^0', '"x^0', '"y^0', '"and^0', '"both^0', '"yy^0', 'arg\\s"x^0', 'Name\\s"y^0')
-SYMBOLS += ('Name\\s"^1', 'Name\\s"^2', 'arg\\s"^2', "List\\selts*2^2")
+WORDS = dictionary("x", "y@@", "Y", "z", "of@@", "both", ".@@")
+SYMBOLS = ('Name\\s"x^0', '"x^0', '"y^0', '"and^0', '"Both^0', '"yy^0', 'arg\\s"X^0', 'Name\\s"y^0')
+SYMBOLS += ('"\\s^0', 'Name\\s"^1', 'Name\\s"^2', 'arg\\s"^2', "List\\selts*2^2")
 TARGETS = SymbolDictionary(dictionary(*SYMBOLS), SymbolEncoding("dfs", "none"), notation_named("python"))
-TEXTS, NAMES = SharedTexts.of(WORDS, TARGETS), SharedNames.of(WORDS, TARGETS)
-PIECES = [0] * (TARGETS.nspecial + 8) + [1, 2, 2, 0]
+NAMES = SharedNames(WORDS, TARGETS)
 
 
 def stock_inputs(task, *lengths: int) -> dict:
@@ -37,11 +42,10 @@ def stock_inputs(task, *lengths: int) -> dict:
     return inputs
 
 
-def mix(texts: SharedTexts, logits, weights, tokens, gate, names: SharedNames | None = None) -> torch.Tensor:
+def mix(logits, weights, tokens, gate, names: SharedNames, with_lengths: bool = False) -> torch.Tensor:
     """The mixture without the pointer's own weights."""
-    lengths = None if names is None else SharedNames.find(names, tokens)[1]
-    pointer = SimpleNamespace(**vars(texts), **({} if names is None else vars(names)))
-    return SourcePointer.mix(pointer, logits, weights, texts.of_source[tokens], gate, lengths)
+    lengths = names.find(tokens)[1] if with_lengths else None
+    return mixture(logits, weights, gate, names.of_tokens(tokens, lengths))
 
 
 def random_batch(seed: int, rows: int = 4, columns: int = 3, width: int = 7):
@@ -66,10 +70,10 @@ def test_the_mixture_and_its_gradients_equal_loops(seed):
     for computed in ("fast", "direct"):
         leaves = [part.clone().requires_grad_() for part in (logits, attention, gate)]
         if computed == "fast":
-            scores = mix(TEXTS, leaves[0], leaves[1], tokens, leaves[2], NAMES)
+            scores = mix(leaves[0], leaves[1], tokens, leaves[2], NAMES, True)
         else:
             source = [direct_places([WORDS[token] for token in row]) for row in tokens.tolist()]
-            scores = direct_mixture(*leaves, source, texts_of(TARGETS), PIECES).log()
+            scores = direct_mixture(*leaves, source, direct_symbols(TARGETS)).log()
         found.append([scores, *torch.autograd.grad((scores * weights).sum(), leaves)])
     fast, direct = found
     torch.testing.assert_close(fast[0], direct[0], rtol=1e-12, atol=1e-12)
@@ -84,16 +88,16 @@ def test_probabilities_sum_to_one_and_gradients_are_finite(size, dtype):
     """Also where everything or nothing is copied, and for symbols that are never generated."""
     logits, attention, tokens, gate = random_batch(7)
     leaves = [part.to(dtype).requires_grad_() for part in (logits * size, attention, gate * size)]
-    scores = mix(TEXTS, leaves[0], leaves[1], tokens, leaves[2], NAMES)
+    scores = mix(leaves[0], leaves[1], tokens, leaves[2], NAMES, True)
     torch.testing.assert_close(scores.exp().sum(2), torch.ones(4, 3, dtype=dtype), rtol=1e-4, atol=1e-4)
     functional.cross_entropy(scores.flatten(0, 1), torch.arange(12) % len(TARGETS)).backward()
     assert all(torch.isfinite(leaf.grad).all() for leaf in leaves)
 
 
 def test_a_source_without_shared_texts_generates():
-    texts = SharedTexts.of(dictionary("a", "b"), TARGETS)
+    names = SharedNames(dictionary("a", "b"), TARGETS)
     logits, attention, tokens, gate = random_batch(3)
-    scores = mix(texts, logits, attention, tokens.clamp(max=5), gate)
+    scores = mix(logits, attention, tokens.clamp(max=5), gate, names)
     torch.testing.assert_close(scores, logits.log_softmax(2))
 
 
@@ -109,7 +113,7 @@ def test_with_a_joined_dictionary_it_is_fairseqs_pointer_generator():
     decoder.get_normalized_probs_scriptable = functools.partial(FairseqDecoder.get_normalized_probs_scriptable, decoder)
     logits, attention, gate = (part.float() for part in (logits, attention, gate))  # as theirs are
     theirs = TransformerPointerGeneratorDecoder.output_layer(decoder, logits, attention, tokens, gate.sigmoid())
-    ours = mix(SharedTexts.of(words, words), logits, attention, tokens, gate)
+    ours = mix(logits, attention, tokens, gate, SharedNames(words, words))
     torch.testing.assert_close(ours.exp(), theirs, rtol=1e-5, atol=1e-6)
 
 
@@ -142,13 +146,14 @@ def test_words_lose_the_marks_of_subwords():
 def test_a_model_copies_as_the_equations_say(arch):
     task = SimpleNamespace(source_dictionary=WORDS, target_dictionary=TARGETS)
     model = build(task, "--copy-source", arch=arch).double()
+    torch.nn.init.constant_(model.decoder.pointer.bonuses[1], 2)
     # Names of several pieces, written from their beginning, are frequent among these.
     torch.manual_seed(0)
-    some = torch.tensor([WORDS.index(word) for word in ("y@@", "y@@", "y@@", "x", "y", "of@@", "both", ".@@")])
+    some = torch.tensor([WORDS.index(word) for word in ("y@@", "y@@", "y@@", "x", "Y", "of@@", "both", ".@@")])
     tokens = some[torch.randint(8, (4, 14))]
     tokens[1, 9:], tokens[3, 12:] = PAD, PAD
-    some = torch.tensor([TARGETS.index(each) for each in ('"y^0', '"y^0', '"y^0', '"x^0', *SYMBOLS[-4:])])
-    previous = some[torch.randint(8, (4, 30))]
+    some = torch.tensor([TARGETS.index(each) for each in ('"y^0', '"y^0', '"y^0', '"x^0', *SYMBOLS[-5:])])
+    previous = some[torch.randint(9, (4, 30))]
     found, _ = model(tokens, tokens.ne(PAD).sum(1), previous)
     decoder, encoder_out = model.decoder, model.encoder(tokens)
     states, _ = decoder.extract_features(previous, encoder_out)
@@ -162,6 +167,8 @@ def test_a_model_copies_as_the_equations_say(arch):
         in_steps = [decoder(previous[:, :step], encoder_out, incremental_state=state)[0] for step in steps]
         # fairseq's positions are single precision.
         torch.testing.assert_close(torch.cat(in_steps, dim=1), found, rtol=1e-5, atol=1e-6)
+        decoder.pointer.names.is_blank.zero_()
+        assert not torch.allclose(model(tokens, tokens.ne(PAD).sum(1), previous)[0], found)
         for place in range(4):
             kept = decoder.pointer.bonuses.clone()
             decoder.pointer.bonuses[place] += 1
@@ -175,13 +182,13 @@ def test_names_of_a_source_are_found_in_subwords_of_either_kind_and_in_trees():
     )
     sentencepiece = dictionary("\u2581get", "x", "\u2581y", ".", "\u2581")
     for source, tokens, names in [
-        (WORDS, "x y@@ y .@@ of@@ both both z", "1 2 -1 0 2 -1 1 1"),
+        (WORDS, "x y@@ Y .@@ of@@ both both z", "1 2 -1 0 2 -1 1 1"),
         (WORDS, "y@@ .@@ y@@ y@@ of@@ x x", "1 0 4 -1 -2 -3 1"),
         (sentencepiece, "\u2581get x . \u2581y \u2581get x x", "2 -1 0 1 3 -1 -2"),
         (programs, 'Name\\s"^2 "get^0 "x^0 arg\\s"^1 "x^0 Name\\s"y^0', "0 2 -1 0 1 0"),
     ]:
         ids = [source.eos(), *(source.index(token) for token in tokens.split(" ")), source.eos(), source.pad()]
-        before, lengths = SharedNames.find(SharedNames.of(source, TARGETS), torch.tensor([ids]))
+        before, lengths = SharedNames(source, TARGETS).find(torch.tensor([ids]))
         assert " ".join(map(str, (lengths - before)[0].tolist())) == f"0 {names} 0 0"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from tests.end_to_end.commands import run
 from tests.scoring.runs import write_lines
@@ -12,7 +13,7 @@ from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary
 from tree_fairseq.data_bin.token_files import load_dictionary, token_words
 from tree_fairseq.errors import FaultyLinesError, InputError
-from tree_fairseq.nn.copying import SharedTexts
+from tree_fairseq.nn.shared_names import SharedNames
 from tree_fairseq.parsing.pieces import load_subword_model
 from tree_fairseq.source_code.field_types import FieldTypes
 
@@ -107,7 +108,7 @@ def test_words_of_text_and_names_of_programs_have_the_same_pieces(tmp_path):
     source, target = (load_dictionary(tmp_path / "bin", lang) for lang in ("en", "sql"))
     record = Manifest.load(tmp_path / "bin").symbols["sql"]
     notation = record.notation_in(tmp_path / "bin")
-    texts = SharedTexts.of(source, SymbolDictionary(target, record.encoding, notation))
+    names = SharedNames(source, SymbolDictionary(target, record.encoding, notation))
     for split, count in (("train", 13), ("test", 3)):
         lines = (tmp_path / f"{split}.en").read_text().splitlines()[:count]
         words = list(token_words(tmp_path / "bin" / f"{split}.en-sql.en", source))
@@ -116,7 +117,8 @@ def test_words_of_text_and_names_of_programs_have_the_same_pieces(tmp_path):
             assert " ".join(tokens).replace("@@ ", "") == line
             assert load_subword_model(str(tmp_path / "bin" / "subwords.en.codes")).split_line(line) == " ".join(tokens)
             leaves = {target.index(symbol) for symbol in tree if notation.leaf_text(record.encoding.split(symbol)[0])}
-            pointed = set(texts.symbols[texts.of_source[[source.index(token) for token in tokens]]].flatten().tolist())
+            own = names.of_tokens(torch.tensor([source.index(token) for token in tokens]))
+            pointed = {symbol for found, groups in own for symbol in groups.symbols[found].flatten().tolist()}
             assert leaves and leaves <= pointed
     given = tmp_path / "dict.en.txt"
     given.write_text((tmp_path / "bin" / "dict.en.txt").read_text() + "zebra 1\n")

@@ -6,8 +6,8 @@ the source::
     P(y) = p P_vocab(y) + (1 - p) sum of a_i over the tokens x_i with the text of y
 
 The text of a word is the word without the mark of a subword, that of a symbol the text of its leaf or piece
-(:meth:`tree_fairseq.trees.notations.Notation.leaf_text`). Targets can be spelled with the symbols of their dictionary,
-so no dictionary is extended. Three cases that the paper does not have:
+(:meth:`tree_fairseq.trees.notations.Notation.leaf_text`); case does not matter. Targets can be spelled with the symbols
+of their dictionary, so no dictionary is extended. Three cases that the paper does not have:
 
 - several symbols have the same text, such as a name in two productions. They share what is copied in the proportions
   in which P_vocab generates them, so the search may choose between them by its grammar;
@@ -26,8 +26,8 @@ and a symbol without a text that can be copied has P_vocab(y) k. Probabilities s
 A name in pieces is copied piece by piece. As in the selective read of CopyNet (Gu et al. 2016), the pointer therefore
 knows what has just been written. The logits of attention get a bonus, which is learned, at
 
-- the next piece of each name that begins as the name that is being written,
-- the tokens that follow the last one elsewhere,
+- the next piece of each name whose pieces before it have just been written,
+- the names and other tokens that follow the last one, blanks aside,
 - the beginning of a name of k pieces, if the last symbol is a leaf of k pieces,
 - what is used up: the n-th token of a text, or the first piece of a name, after the text was written n times. This is
   the coverage of See et al., of what was copied rather than attended to.
@@ -37,8 +37,9 @@ logits.
 """
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any
 
 import torch
 from fairseq.dataclass import FairseqDataclass
@@ -47,7 +48,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tree_fairseq.nn.shared_memory import MemoryType, PackedRows, ProjectedMemory, cross_attention_options, row_order
-from tree_fairseq.nn.shared_names import SharedNames, SharedTexts
+from tree_fairseq.nn.shared_names import SharedNames, SymbolGroups, runs
 from tree_fairseq.nn.tensors import without_autocast
 from tree_fairseq.support.options import option
 
@@ -82,15 +83,15 @@ def _forward_with_tokens(forward: Any, src_tokens: Tensor, *args: Any, **kwargs:
 
 @dataclass(frozen=True)
 class PointedMemory:
-    """The projected memory of B sources; ``texts``, ``[B, N]`` int64, has a number for the text of each position."""
+    """The projected memory of B sources, and their tokens, ``[B, N]`` int64."""
 
     projected: ProjectedMemory
-    texts: Tensor
+    tokens: Tensor
     encoder_out: dict[str, list]
 
     def select(self, rows: Tensor) -> "PointedMemory":
         """Selects rows, ``[B']`` int64."""
-        return PointedMemory(self.projected.select(rows), self.texts.index_select(0, rows), self.encoder_out)
+        return PointedMemory(self.projected.select(rows), self.tokens.index_select(0, rows), self.encoder_out)
 
 
 class SourcePointer(nn.Module):
@@ -101,11 +102,11 @@ class SourcePointer(nn.Module):
     Args:
         cfg: the model's configuration
         memory_type: how the decoder attends to its encoder's memory
-        texts, names: of the dictionaries
+        names: that the dictionaries share
         embed_dim: width E of the target's embeddings; 0 for a decoder without an input for each place
     """
 
-    def __init__(self, cfg: Any, memory_type: MemoryType, texts: SharedTexts, names: SharedNames, embed_dim: int):
+    def __init__(self, cfg: Any, memory_type: MemoryType, names: SharedNames, embed_dim: int):
         super().__init__()
         width = cfg.decoder.output_dim
         options = {**cross_attention_options(cfg), "embed_dim": width, "num_heads": 1}
@@ -114,8 +115,7 @@ class SourcePointer(nn.Module):
         self.gate = nn.Linear(2 * width + embed_dim, 1)
         # Within a name, elsewhere, at the beginning of a name of the right length, and where a text is used up.
         self.bonuses = nn.Parameter(torch.tensor([4.0, 0.0, 4.0, -1.0])) if embed_dim else None
-        for name, table in {**vars(texts), **vars(names)}.items():
-            self.register_buffer(name, table, persistent=False)
+        self.names = names
 
     def forward(
         self,
@@ -142,39 +142,42 @@ class SourcePointer(nn.Module):
         [weights] = self.memory_type.describe(weights[0], encoder_out)["attn"]  # R x T x S -> R x T x N
         [tokens], order = encoder_out["src_tokens"], row_order(encoder_out)
         tokens = tokens if order is None else tokens.index_select(0, order)  # R x N
-        texts, names = self.of_source[tokens], SharedNames.find(self, tokens)
+        before, lengths = self.names.find(tokens)
         gate = self.gate(torch.cat([context.transpose(0, 1), states, embedded], dim=2))
         with without_autocast(logits):
-            weights, gained = self.raise_weights(weights, previous, texts, *names)
-            return self.mix(logits, weights, texts, gate - gained, names[1])
+            weights, gained = self.raise_weights(weights, previous, tokens, before, lengths)
+            return mixture(logits, weights, gate - gained, self.names.of_tokens(tokens, lengths))
 
     def raise_weights(
-        self, weights: Tensor, previous: Tensor, texts: Tensor, before: Tensor, lengths: Tensor
+        self, weights: Tensor, previous: Tensor, tokens: Tensor, before: Tensor, lengths: Tensor
     ) -> tuple[Tensor, Tensor]:
         """The attention ``[R, T, N]`` with the bonuses, and the log of the factor of the sum, ``[R, T, 1]``.
 
         Args:
             weights: ``[R, T, N]``, the attention without them; what is missing to one is elsewhere in the memory
             previous: ``[R, T']`` int64, the symbols before
-            texts, before, lengths: ``[R, N]``, of the tokens (:meth:`SharedNames.find`)
+            tokens, before, lengths: ``[R, N]``, the sources, and what :meth:`SharedNames.find` finds in them
         """
+        names, texts = self.names, self.names.of_source[tokens]
         longest, columns = int(lengths.max()), weights.size(1)
-        last, starts = self.of_target[previous].unsqueeze(2), (before == 0).unsqueeze(1)
+        last, starts = names.of_target[previous].unsqueeze(2), (before == 0).unsqueeze(1)
         is_written = (last == texts.unsqueeze(1)) & (last > 0)  # R x T' x N
+        blanks, steps = runs(names.is_blank[previous]), torch.arange(previous.size(1), device=last.device)
+        before_blanks = (steps - blanks).clamp(min=0).unsqueeze(2).expand_as(is_written)
         rank = (texts.unsqueeze(2) == texts.unsqueeze(1)).tril(-1).sum(2)  # earlier tokens of the same text
         used = (is_written.cumsum(1) > rank.unsqueeze(1)) & starts
 
         kept = min(previous.size(1), columns + longest)
-        previous, written = previous[:, -kept:], SharedNames.written(self, previous[:, -kept:])
+        previous, written = previous[:, -kept:], runs(names.is_part[previous])[:, -kept:]
         found = functional.pad(is_written[:, -kept:], (1, -1))  # the token before is the last symbol
-        elsewhere, is_same = found & starts, found
-        continues = torch.zeros_like(found)
+        elsewhere = functional.pad(is_written.gather(1, before_blanks)[:, -kept:], (1, -1)) & starts
+        continues, is_same = torch.zeros_like(found), found
         for count in range(1, min(longest, 1 + previous.size(1))):
-            # As many pieces are written as the token has before it, and they are the same.
-            here = (written == count).unsqueeze(2) & (before == count).unsqueeze(1)
+            # The last pieces that are written are those that the token has before it.
+            here = (written >= count).unsqueeze(2) & (before == count).unsqueeze(1)
             continues |= is_same & here
             is_same = is_same & functional.pad(found, (count, -count, count, -count))
-        begins = (self.pieces[previous].unsqueeze(2) == lengths.unsqueeze(1)) & (lengths > 0).unsqueeze(1)
+        begins = (names.pieces[previous].unsqueeze(2) == lengths.unsqueeze(1)) & (lengths > 0).unsqueeze(1)
         kinds = torch.stack([continues, elsewhere, begins, used[:, -kept:]], dim=3)[:, -columns:]  # R x T x N x 4
         weights = weights.to(torch.promote_types(weights.dtype, torch.float32))
         raised = weights * (kinds.to(weights) @ self.bonuses.to(weights)).exp()
@@ -184,91 +187,56 @@ class SourcePointer(nn.Module):
     def project(self, encoder_out: dict[str, list]) -> "PointedMemory":
         """Projects the memory of B sentences for a decoder that reads it many times."""
         projected = self.attention.project(*self.memory_type.view(encoder_out))
-        return PointedMemory(projected, self.of_source[encoder_out["src_tokens"][0]], encoder_out)
+        return PointedMemory(projected, encoder_out["src_tokens"][0], encoder_out)
 
     def mix_places(self, logits: Tensor, states: Tensor, memory: PointedMemory, places: PackedRows) -> Tensor:
         """Log-probabilities ``[Z, V]`` of the mixture in Z places of R rows, given logits and states ``[Z, D]``."""
         context, weights = self.attention.weigh(places.pad(states).transpose(0, 1), memory.projected)
         [weights] = self.memory_type.describe(weights[0], memory.encoder_out)["attn"]  # R x M x S -> R x M x N
         weights, context = places.pack(weights), places.pack(context.transpose(0, 1))  # Z x N, Z x D
-        texts = memory.texts.index_select(0, places.places // places.shape[1])  # Z x N
+        tokens = memory.tokens.index_select(0, places.places // places.shape[1])  # Z x N
         gate = self.gate(torch.cat([context, states], dim=1))
         with without_autocast(logits):
-            return self.mix(logits.unsqueeze(1), weights.unsqueeze(1), texts, gate.unsqueeze(1)).squeeze(1)
-
-    def mix(
-        self, logits: Tensor, weights: Tensor, texts: Tensor, gate: Tensor, lengths: Optional[Tensor] = None
-    ) -> Tensor:
-        """Log-probabilities ``[R, T, V]`` of the mixture, in single precision at least.
-
-        Args:
-            logits: ``[R, T, V]``, of P_vocab
-            weights: ``[R, T, N]``, the attention a
-            texts: ``[R, N]`` int64, the numbers of the texts of the tokens
-            gate: ``[R, T, 1]``, the logit of p
-            lengths: ``[R, N]`` int64, pieces of the name that begins at each token; None if that is not copied
-        """
-        exact = torch.promote_types(logits.dtype, torch.float32)
-        logits, weights, gate = logits.to(exact), weights.to(exact), gate.to(exact)
-        has_text, is_same = texts > 0, texts.unsqueeze(2) == texts.unsqueeze(1)  # R x N, R x N x N
-        by_text = SymbolGroups.of(logits, self.symbols[texts], self.is_symbol[texts])
-        to_text, to_length = weights * has_text.unsqueeze(1), None
-        if lengths is not None and len(self.leaves) > 1:
-            by_length = SymbolGroups.of(logits, self.leaves[None], self.is_leaf[None])
-            is_length = lengths.unsqueeze(2) == torch.arange(len(self.leaves), device=lengths.device)
-            is_length = is_length & self.is_leaf.any(1)  # R x N x L
-            # A name of a length that no leaf has is copied by its text alone.
-            has_length = is_length.any(2).unsqueeze(1)
-            share = (by_length.total @ is_length.mT.to(exact) - by_text.total).sigmoid().where(has_text.unsqueeze(1), 1)
-            to_length = weights * share * has_length
-            to_text = to_text - to_length * has_text.unsqueeze(1)
-        elsewhere = 1 - to_text.sum(2, keepdim=True) - (0 if to_length is None else to_length.sum(2, keepdim=True))
-        kept = gate.sigmoid() + (-gate).sigmoid() * elsewhere.clamp(min=0)
-        kept = kept.clamp(min=torch.finfo(exact).tiny).log()  # k, R x T x 1
-        all_symbols = logits.logsumexp(2, keepdim=True)
-        factor = functional.logsigmoid(-gate) + all_symbols - kept  # (1 - p) / k
-        # A text is at the first of its tokens.
-        is_first = has_text & ~is_same.tril(-1).any(2)
-        mixed = by_text.add(logits + (kept - all_symbols), to_text @ is_same.to(exact) * is_first.unsqueeze(1), factor)
-        return mixed if to_length is None else by_length.add(mixed, to_length @ is_length.to(exact), factor)
+            own = self.names.of_tokens(tokens)
+            return mixture(logits.unsqueeze(1), weights.unsqueeze(1), gate.unsqueeze(1), own).squeeze(1)
 
 
-@dataclass(frozen=True)
-class SymbolGroups:
-    """M groups of up to K symbols; a symbol is in one group. R is 1 if all rows have the same.
+def mixture(logits: Tensor, weights: Tensor, gate: Tensor, own: Sequence[tuple[Tensor, SymbolGroups]]) -> Tensor:
+    """Log-probabilities ``[R, T, V]`` of the mixture, in single precision at least.
 
-    Attributes:
-        symbols, is_symbol: ``[R, M, K]`` int64 and bool, false for padding
-        total: ``[R, T, M]``, log of the sum of the exponentials of the logits of each group; of a group without symbols
-            it is any number
+    Args:
+        logits: ``[R, T, V]``, of P_vocab
+        weights: ``[R, T, N]``, the attention a
+        gate: ``[R, T, 1]``, the logit of p
+        own: the groups of symbols that each token stands for (:meth:`SharedNames.of_tokens`)
     """
-
-    symbols: Tensor
-    is_symbol: Tensor
-    total: Tensor
-
-    @classmethod
-    def of(cls, logits: Tensor, symbols: Tensor, is_symbol: Tensor) -> "SymbolGroups":
-        """Finds the sums in logits ``[R, T, V]``."""
-        own = logits.gather(2, cls._index(logits, symbols)).unflatten(2, symbols.shape[1:])  # R x T x M x K
+    exact = torch.promote_types(logits.dtype, torch.float32)
+    logits, weights, gate = logits.to(exact), weights.to(exact), gate.to(exact)
+    has_group = torch.stack([numbers > 0 for numbers, _ in own], dim=2).unsqueeze(1)  # R x 1 x N x groups
+    copies = has_group.any(3)
+    parts, totals = [], []
+    for numbers, groups in own:
+        symbols, is_symbol = groups.symbols[numbers], groups.is_symbol[numbers]  # R x N x K
+        index = symbols.flatten(1).unsqueeze(1).expand(-1, logits.size(1), -1)  # R x T x NK
+        own_logits = logits.gather(2, index).unflatten(2, symbols.shape[1:])
         is_out = ~is_symbol & is_symbol.any(2, keepdim=True)
-        return cls(symbols, is_symbol, own.masked_fill(is_out.unsqueeze(1), -torch.inf).logsumexp(3))
-
-    @staticmethod
-    def _index(logits: Tensor, symbols: Tensor) -> Tensor:
-        return symbols.flatten(1).unsqueeze(1).expand(*logits.shape[:2], -1)  # R x T x MK
-
-    def add(self, scores: Tensor, mass: Tensor, factor: Tensor) -> Tensor:
-        """Adds to scores ``[R, T, V]`` of symbols the log of 1 + f m / G.
-
-        Args:
-            scores: log-probabilities
-            mass: ``[R, T, M]``, the probability m to point at each group
-            factor: ``[R, T, 1]``, the log of f
-        """
-        is_copied = mass > torch.finfo(mass.dtype).tiny
-        ratio = mass.where(is_copied, 1).log() + factor - self.total
+        totals.append(own_logits.masked_fill(is_out.unsqueeze(1), -torch.inf).logsumexp(3))  # R x T x N
+        parts.append((index, is_symbol))
+    # A token is shared by its groups, as P_vocab generates them.
+    is_other = ~has_group & copies.unsqueeze(3)
+    shares = torch.stack(totals, dim=3).masked_fill(is_other, -torch.inf).softmax(3) * copies.unsqueeze(3)
+    elsewhere = 1 - (weights * copies).sum(2, keepdim=True)
+    kept = gate.sigmoid() + (-gate).sigmoid() * elsewhere.clamp(min=0)
+    kept = kept.clamp(min=torch.finfo(exact).tiny).log()  # k, R x T x 1
+    all_symbols = logits.logsumexp(2, keepdim=True)
+    factor = functional.logsigmoid(-gate) + all_symbols - kept  # (1 - p) / k
+    mixed = logits + (kept - all_symbols)
+    for (numbers, _), (index, is_symbol), total, share in zip(own, parts, totals, shares.unbind(3)):
+        is_same = numbers.unsqueeze(2) == numbers.unsqueeze(1)  # R x N x N
+        is_first = (numbers > 0) & ~is_same.tril(-1).any(2)  # a group is at the first of its tokens
+        mass = (weights * share) @ is_same.to(exact) * is_first.unsqueeze(1)
+        is_copied = mass > torch.finfo(exact).tiny
+        ratio = mass.where(is_copied, 1).log() + factor - total
         gained = torch.logaddexp(ratio, torch.zeros_like(ratio)).where(is_copied, 0).unsqueeze(3)
-        return scores.scatter_add(
-            2, self._index(scores, self.symbols), (gained * self.is_symbol.unsqueeze(1)).flatten(2)
-        )
+        mixed = mixed.scatter_add(2, index, (gained * is_symbol.unsqueeze(1)).flatten(2))
+    return mixed

@@ -22,7 +22,7 @@ from tree_fairseq.nn.encoders import ENCODERS, encoder_of
 from tree_fairseq.nn.modalities import SOURCE_INPUTS
 from tree_fairseq.nn.published import PublishedConfig, default_of, options_of, set_defaults
 from tree_fairseq.nn.shared_memory import MemoryDecoder
-from tree_fairseq.nn.shared_names import SharedNames, SharedTexts
+from tree_fairseq.nn.shared_names import SharedNames
 from tree_fairseq.nn.stock_weights import add_initial_weights, built_aside
 from tree_fairseq.support.options import flag_of, given_flags, option, refuse_flags
 
@@ -99,9 +99,9 @@ class ExtendedTransformer(TransformerModelBase):
         cfg, decoder = self.cfg, self.decoder
         refuse_flags(given_flags(cfg, "adaptive_softmax_cutoff", "no_cross_attention"), "--copy-source")
         embed_dim = decoder.embed_tokens.embedding_dim if isinstance(decoder, MemoryDecoder) else 0
-        texts, names = (kind.of(source, decoder.dictionary) for kind in (SharedTexts, SharedNames))
-        logger.info("[copying] %d texts of the source are also texts of the target", len(texts.symbols) - 1)
-        decoder.pointer = built_aside(lambda: SourcePointer(cfg, decoder.memory_type, texts, names, embed_dim))
+        names = SharedNames(source, decoder.dictionary)
+        logger.info("[copying] %d texts of the source are also texts of the target", int(names.of_source.max()))
+        decoder.pointer = built_aside(lambda: SourcePointer(cfg, decoder.memory_type, names, embed_dim))
         leave_tokens(self.encoder)
 
     def upgrade_state_dict(self, state_dict: dict[str, Tensor]):
