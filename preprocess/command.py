@@ -29,11 +29,7 @@ def run_command(command: str, run: Callable[[], None]) -> int:
 
 
 def prepare_data_set(command: str, name: str, prepare: Callable[[], Mapping[str, int]]) -> int:
-    """Prepares a data set and prints the sizes of its splits.
-
-    Returns:
-        the exit status
-    """
+    """Prepares a data set, prints the sizes of its splits, and returns the exit status."""
 
     def run() -> None:
         counts = prepare()

@@ -12,7 +12,7 @@ import itertools
 import tempfile
 from pathlib import Path
 
-from preprocess import django, translation
+from preprocess import described_programs, translation
 from preprocess.command import prepare_data_set
 from preprocess.corpora import (
     Corpus,
@@ -27,8 +27,9 @@ from preprocess.corpora import (
 
 LOADERS = {
     "cognition": translation.load_cognition,
-    "django": django.load_django,
+    "django": described_programs.load_django,
     "gigaword": translation.load_gigaword,
+    "hearthstone": described_programs.load_hearthstone,
     "iwslt13": translation.load_iwslt13,
     "iwslt14": translation.load_iwslt14,
     "iwslt14_en_fr": translation.load_iwslt14,

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from preprocess.corpora import Pair, write_columns, write_lines
+from preprocess.corpora import write_columns, write_lines
 
 _THINGS = ("Block", "FileName", "Index", "Node", "Row")
 
@@ -37,14 +37,10 @@ def java_csharp(output: Path, train: int, test: int) -> None:
 
 def django(output: Path, train: int, test: int) -> None:
     """Writes ``all.{anno,code}``, which have as many lines as the published ones; the reader makes the splits."""
-    write_columns(output / "all", ("anno", "code"), map(_described, _numbered(18805)))
-
-
-def _described(parts: tuple[str, str, int]) -> Pair:
-    name, other, number = parts
-    if number == 0:
-        return f"if {name} is not {other},", f"if {name} is not {other} :"
-    return f"{name} is a call of {other} with '{name} {number}'.", f"   {name} = {other} ( '{name} {number}' )"
+    condition = "if {0} is not {1},", "if {0} is not {1} :"
+    call = "{0} is a call of {1} with '{0} {2}'.", "   {0} = {1} ( '{0} {2}' )"
+    pairs = ([side.format(*parts) for side in (call if parts[2] else condition)] for parts in _numbered(18805))
+    write_columns(output / "all", ("anno", "code"), pairs)
 
 
 def hearthstone(output: Path, train: int, test: int) -> None:

@@ -23,19 +23,21 @@ case "$ARCH" in
 esac
 [[ $COPY_SOURCE == no ]] || MODEL+=(--copy-source)
 
+TEXT=$OUT/text
 BIN=$OUT/data-bin
 RUN=$OUT/runs/$ARCH$(named COPY_SOURCE)-seed$SEED$FLAGS_NAME
 OUTPUT=$RUN$(named GRAMMAR BEAM)
 
 fill_data hearthstone hearthstone
+step "$TEXT" python -m preprocess.prepare hearthstone --data "$DATA" --source in --target out --output "$TEXT" ${TOY:+--limit 120}
 step "$BIN" fairseq-preprocess --user-dir "$ROOT/tree_fairseq" -s in -t out \
-    --trainpref "$DATA/train_hs" --validpref "$DATA/dev_hs" --testpref "$DATA/test_hs" --destdir "$BIN" \
+    --trainpref "$TEXT/train" --validpref "$TEXT/valid" --testpref "$TEXT/test" --destdir "$BIN" \
     --target-modality tree --target-notation python --learn-subwords 1000 --on-parse-error skip-pair --workers "$WORKERS"
 
 step "$RUN/checkpoints/checkpoint_last.pt" fairseq-train "$BIN" --user-dir "$ROOT/tree_fairseq" \
     --task structural_translation -s in -t out --arch "$ARCH" "${MODEL[@]}" --share-decoder-input-output-embed --dropout 0.3 \
-    --encoder-layers 2 --encoder-embed-dim 256 --encoder-ffn-embed-dim 512 --encoder-attention-heads 4 \
-    --decoder-layers 2 --decoder-embed-dim 256 --decoder-ffn-embed-dim 512 --decoder-attention-heads 4 \
+    --encoder-layers 2 --encoder-embed-dim 128 --encoder-ffn-embed-dim 256 --encoder-attention-heads 4 \
+    --decoder-layers 2 --decoder-embed-dim 128 --decoder-ffn-embed-dim 256 --decoder-attention-heads 4 \
     --optimizer adam --adam-betas '(0.9, 0.98)' --clip-norm 1 --lr 1e-3 --lr-scheduler inverse_sqrt --warmup-updates 300 \
     --criterion label_smoothed_cross_entropy --label-smoothing 0.1 \
     --max-tokens "$((4096 / GPUS))" --required-batch-size-multiple 1 --max-epoch 150 --seed "$SEED" \
@@ -47,6 +49,6 @@ step "$RUN/checkpoints/average.pt" tree-fairseq average "$RUN/checkpoints" --las
 step "$OUTPUT/generate-test.txt" fairseq-generate "$BIN" --user-dir "$ROOT/tree_fairseq" \
     --task structural_translation -s in -t out --path "$RUN/checkpoints/average.pt" --gen-subset test --beam "$BEAM" \
     --max-len-a 0 --max-len-b 400 --batch-size 64 --required-batch-size-multiple 1 --results-path "$OUTPUT" --grammar "$GRAMMAR"
-step "$OUTPUT/score.json" tree-fairseq score code --run "$OUTPUT" --references "$DATA/test_hs.out" --target-lang out \
-    --notation python --training "$DATA/train_hs.out" --checkpoint "$RUN/checkpoints/average.pt" \
+step "$OUTPUT/score.json" tree-fairseq score code --run "$OUTPUT" --references "$TEXT" --target-lang out \
+    --notation python --training "$TEXT/train.out" --checkpoint "$RUN/checkpoints/average.pt" \
     --describe recipe=hearthstone arch="$ARCH" copy_source="$COPY_SOURCE" seed="$SEED" --result "$OUT/result.json"

@@ -6,7 +6,7 @@ import pytest
 
 from preprocess import toy_corpus
 from preprocess.corpora import PrepareOptions
-from preprocess.django import name_strings
+from preprocess.described_programs import class_name, name_strings
 from preprocess.prepare import LOADERS, main
 from preprocess.translation import load_iwslt14, segments, tagged_lines
 from tests.preprocess.files import lines, write
@@ -14,8 +14,9 @@ from tests.preprocess.files import lines, write
 DIRECTIONS = {
     "multi30k": ("en", "de"), "iwslt14": ("de", "en"), "iwslt14_en_fr": ("en", "fr"), "iwslt13": ("fr", "en"),
     "wmt14": ("en", "de"), "cognition": ("en", "zh"), "django": ("en", "py"), "gigaword": ("article", "title"),
+    "hearthstone": ("in", "out"),
 }  # fmt: skip
-READY = ("cognition", "django", "gigaword")  # published as tokens, with nothing untokenised beside them
+READY = ("cognition", "django", "gigaword", "hearthstone")  # published as tokens, with nothing untokenised beside them
 
 
 def prepare(tmp_path, name, *flags, languages=None):
@@ -143,3 +144,11 @@ def test_django_has_the_splits_of_the_literature_and_names_for_strings(tmp_path)
     assert named == ("log _STR0_, _STR1_, _STR0_ and '%s' .", "log ( '_STR0_' , '_STR1_' % '%s' )")
     longer = 'compile ( r"""a "b" c""" )'  # the program has another string
     assert name_strings('compile "a "b" c"', longer)[1] == longer
+
+
+def test_a_card_of_hearthstone_begins_with_the_name_of_its_class(tmp_path):
+    _, output = prepare(tmp_path, "hearthstone")
+    names = [line.split("class ")[1].split("(")[0] for line in lines(output / "train.out")]
+    assert [line.split()[0] for line in lines(output / "train.in")] == names
+    assert class_name("Assassin's Blade NAME_END 3 ATK_END") == "AssassinsBlade"
+    assert class_name("Echo of  Medivh-o NAME_END 3 ATK_END") == "EchoOfMedivho"
