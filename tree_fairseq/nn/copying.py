@@ -6,22 +6,23 @@ the source::
     P(y) = p P_vocab(y) + (1 - p) sum of a_i over the tokens x_i with the text of y
 
 The text of a word is the word without the mark of a subword, that of a symbol the text of its leaf or piece
-(:meth:`tree_fairseq.trees.notations.Notation.leaf_text`); case does not matter. Targets can be spelled with the symbols
-of their dictionary, so no dictionary is extended. Three cases that the paper does not have:
+(:meth:`tree_fairseq.trees.notations.Notation.leaf_text`). Targets can be spelled with the symbols of their dictionary,
+so no dictionary is extended. Four cases that the paper does not have:
 
 - several symbols have the same text, such as a name in two productions. They share what is copied in the proportions
   in which P_vocab generates them, so the search may choose between them by its grammar;
+- the case differs. Leaves are copied all the same, as descriptions have ``Legendary`` for a program's ``LEGENDARY``;
+  pieces are not;
 - no symbol has the text of a token. The attention to it goes to P_vocab;
-- a name of k pieces begins at a token. Then the token stands for its piece and for the spelled leaves of k pieces, and
+- a name of k pieces begins at a token. Then the token stands for its text and for the spelled leaves of k pieces, and
   the attention is shared among all of them, again as P_vocab generates them. So whether a name is short or long is
   copied, too.
 
-With the probability m_c to point at text c, and G_c, the sum of P_vocab over all symbols of this text, a symbol of text
-c has
+With the probability m_c to point at a group c of symbols, and G_c, the sum of P_vocab over them, a symbol of c has
 
-    P(y) = P_vocab(y) (k + (1 - p) m_c / G_c),    k = p + (1 - p) (1 - sum of m_c over all texts c)
+    P(y) = P_vocab(y) (k + (1 - p) m_c / G_c),    k = p + (1 - p) (1 - sum of m_c over all groups c)
 
-and a symbol without a text that can be copied has P_vocab(y) k. Probabilities sum to one.
+and a symbol without a group has P_vocab(y) k. Probabilities sum to one.
 
 A name in pieces is copied piece by piece. As in the selective read of CopyNet (Gu et al. 2016), the pointer therefore
 knows what has just been written. The logits of attention get a bonus, which is learned, at
