@@ -12,11 +12,7 @@ from tree_fairseq.support.logs import log_to_standard_error, traceback_wanted
 
 
 def run_command(command: str, run: Callable[[], None]) -> int:
-    """Runs a command with logging on standard error. Errors in the data are printed without a traceback.
-
-    Returns:
-        the exit status
-    """
+    """Runs a command with logging on standard error, and returns its exit status. Errors in data have no traceback."""
     log_to_standard_error()
     try:
         run()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from keyword import iskeyword
 from pathlib import Path
 
 from preprocess.corpora import Corpus, Pair, PrepareOptions, parallel, raw_lines
@@ -30,18 +31,26 @@ def load_django(data: Path, languages: Pair, options: PrepareOptions) -> Corpus:
     return Corpus({"train": pairs[:16000], "valid": pairs[16000:17000], "test": pairs[17000:]}, {})
 
 
-def class_name(card: str) -> str:
-    """The name of a card as that of its class: ``Assassin's Blade`` is ``AssassinsBlade``."""
-    words = re.sub(r"[^\w ]", "", card.partition(" NAME_END")[0]).split()
-    return "".join(word[0].upper() + word[1:] for word in words)
+def card_call(card: str) -> str:
+    """A card as a call in Python, with the name of its class: ``WarAxe('War Axe', 3, -1, Weapon, NIL, [Deal, 2])``."""
+    name, *fields, text = re.split(r" [A-Z_]+_END ?", card)
+    words = re.findall(r"\w+|[^\w\s]", re.sub(r"</?\w+>", " ", text))
+    class_name = "".join(word[0].upper() + word[1:] for word in re.sub(r"[^\w ]", "", name).split())
+    return f"{class_name}({', '.join([repr(name), *map(_expression, fields)])}, [{', '.join(map(_expression, words))}])"
+
+
+def _expression(word: str) -> str:
+    if word.removeprefix("-").isdecimal():
+        return str(int(word))
+    return word if word.isidentifier() and not iskeyword(word) else repr(word)
 
 
 def load_hearthstone(data: Path, languages: Pair, options: PrepareOptions) -> Corpus:
-    """Reads ``{train,dev,test}_hs.{in,out}``, and puts the name of its class before each card."""
+    """Reads ``{train,dev,test}_hs.{in,out}``, with each card as a call."""
 
     def pairs(name: str) -> Iterator[Pair]:
         sides = [data / f"{name}_hs.{side}" for side in ("in", "out")]
         for card, program in parallel(*map(raw_lines, sides), names=[path.name for path in sides]):
-            yield f"{class_name(card)} {card}", program
+            yield card_call(card), program
 
     return Corpus({"train": pairs("train"), "valid": pairs("dev"), "test": pairs("test")}, {})

@@ -53,10 +53,7 @@ class PythonEvaluator:
         return None
 
     def process(self, results: Iterable[object]) -> SimpleNamespace:
-        """Scores the parse results of Stanza.
-
-        Args:
-            results: objects with ``gold`` and ``predictions[0].tree``, trees of Stanza
+        """Scores the parse results of Stanza, which have ``gold`` and ``predictions[0].tree``.
 
         Returns:
             an object with ``f1``, ``treeF1`` (one for each sentence) and ``HasField``, which Stanza reads

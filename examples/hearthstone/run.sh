@@ -32,7 +32,8 @@ fill_data hearthstone hearthstone
 step "$TEXT" python -m preprocess.prepare hearthstone --data "$DATA" --source in --target out --output "$TEXT" ${TOY:+--limit 120}
 step "$BIN" fairseq-preprocess --user-dir "$ROOT/tree_fairseq" -s in -t out \
     --trainpref "$TEXT/train" --validpref "$TEXT/valid" --testpref "$TEXT/test" --destdir "$BIN" \
-    --target-modality tree --target-notation python --learn-subwords 1000 --on-parse-error skip-pair --workers "$WORKERS"
+    --source-modality tree --source-notation python --target-modality tree --target-notation python \
+    --on-parse-error skip-pair --workers "$WORKERS"
 
 step "$RUN/checkpoints/checkpoint_last.pt" fairseq-train "$BIN" --user-dir "$ROOT/tree_fairseq" \
     --task structural_translation -s in -t out --arch "$ARCH" "${MODEL[@]}" --share-decoder-input-output-embed --dropout 0.3 \

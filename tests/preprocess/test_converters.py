@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 
 from preprocess import toy_corpus
 from preprocess.corpora import PrepareOptions
-from preprocess.described_programs import class_name, name_strings
+from preprocess.described_programs import card_call, name_strings
 from preprocess.prepare import LOADERS, main
 from preprocess.translation import load_iwslt14, segments, tagged_lines
 from tests.preprocess.files import lines, write
@@ -146,9 +148,12 @@ def test_django_has_the_splits_of_the_literature_and_names_for_strings(tmp_path)
     assert name_strings('compile "a "b" c"', longer)[1] == longer
 
 
-def test_a_card_of_hearthstone_begins_with_the_name_of_its_class(tmp_path):
+def test_a_card_of_hearthstone_is_a_call_of_its_class(tmp_path):
     _, output = prepare(tmp_path, "hearthstone")
     names = [line.split("class ")[1].split("(")[0] for line in lines(output / "train.out")]
-    assert [line.split()[0] for line in lines(output / "train.in")] == names
-    assert class_name("Assassin's Blade NAME_END 3 ATK_END") == "AssassinsBlade"
-    assert class_name("Echo of  Medivh-o NAME_END 3 ATK_END") == "EchoOfMedivho"
+    cards = [ast.parse(line, mode="eval").body for line in lines(output / "train.in")]
+    assert [card.func.id for card in cards] == names
+    fields = "NAME_END 3 ATK_END -1 DEF_END 05 COST_END Weapon TYPE_END NIL RACE_END"
+    assert card_call(f"Echo-o  of Medivh's {fields} <b>Deal</b> $2 if -1.") == (
+        """EchooOfMedivhs("Echo-o  of Medivh's", 3, -1, 5, Weapon, NIL, [Deal, '$', 2, 'if', '-', 1, '.'])"""
+    )
