@@ -67,7 +67,10 @@ def test_runs_are_compared_in_all_metrics(java):
     rows = {row["metric"]: row for row in scores(java)["differences"]}
     assert {"exact_match", "exact_text", "parses", "bleu", "codebleu", "tree_f1", "ast_match"} <= set(rows)
     assert rows["exact_match"]["difference"] == -25
-    assert 0 < rows["bleu"]["p_value"] <= 1 and "bootstrap" in rows["bleu"]["signature"]
+    assert 0 < rows["bleu"]["p_value"] <= 1 and "bootstrap of 4 groups" in rows["bleu"]["signature"]
+    write_lines(java / "text" / "test.java", [JAVA[0]] * 3 + [JAVA[3]])  # three descriptions of one program
+    assert judge(java, "--against", java / "runs" / "stock") == 0
+    assert all("bootstrap of 2 groups" in row["signature"] for row in scores(java)["differences"])
 
 
 def test_programs_that_training_has_are_a_group(java):

@@ -22,6 +22,7 @@ from tree_fairseq.scoring.measures import MeanMeasure, Measure
 from tree_fairseq.scoring.outputs import read_complete, read_reference_lines
 from tree_fairseq.scoring.program_measures import Programs, TreeF1
 from tree_fairseq.scoring.runs import RunSet, generated
+from tree_fairseq.scoring.significance import Resampling
 from tree_fairseq.scoring.tree_runs import Target, add_target
 from tree_fairseq.trees.text import read_lines
 from tree_fairseq.trees.tree import Tree
@@ -38,6 +39,7 @@ class CodeSet(RunSet):
         [self.path] = self.reference_files(f"{subset}.{self.target.language}")
         self.programs = Programs(read_reference_lines(self.path), self.target.reader)
         self.count = len(self.programs.texts)
+        self.test = Resampling(groups=self.programs.texts)  # descriptions of one program depend on each other
 
     @staticmethod
     def add_arguments(parser: ArgumentParser) -> None:
