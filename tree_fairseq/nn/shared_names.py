@@ -96,7 +96,7 @@ class SharedNames(nn.Module):
         for symbol, count in enumerate(pieces):
             spelled[count].append(symbol)
         folded = [[text and text.casefold() for text in texts] for texts in (sources, targets)]
-        numbers = {text: number for number, text in enumerate(set(folded[0]) & set(folded[1]) - {None}, 1)}
+        numbers = {text: number for number, text in enumerate(sorted(set(folded[0]) & set(folded[1]) - {None}), 1)}
         tables = {
             "of_source": [numbers.get(text, 0) for text in folded[0]],
             "of_target": [numbers.get(text, 0) for text in folded[1]],
