@@ -11,9 +11,9 @@ from fairseq.data import FairseqDataset
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.explorer.untrained import untrained
+from tests.explorer.untrained import matrix_values, untrained
 from tests.strategies import forests
-from tree_fairseq.drawing.views import matrix_record, matrix_values, tree_record
+from tree_fairseq.drawing.views import matrix_record, tree_record
 from tree_fairseq.errors import InputError
 from tree_fairseq.explorer.comparison import Comparison
 from tree_fairseq.explorer.systems import System
