@@ -217,12 +217,15 @@ def mixture(logits: Tensor, weights: Tensor, gate: Tensor, own: Sequence[tuple[T
     copies = has_group.any(3)
     parts, totals = [], []
     for numbers, groups in own:
-        symbols, is_symbol = groups.symbols[numbers], groups.is_symbol[numbers]  # R x N x K
-        index = symbols.flatten(1).unsqueeze(1).expand(-1, logits.size(1), -1)  # R x T x NK
+        slots = groups.slots(numbers)  # R x M
+        symbols, is_symbol = groups.symbols[slots], groups.is_symbol[slots]  # R x M x K
+        index = symbols.flatten(1).unsqueeze(1).expand(*logits.shape[:2], -1)  # R x T x MK
         own_logits = logits.gather(2, index).unflatten(2, symbols.shape[1:])
         is_out = ~is_symbol & is_symbol.any(2, keepdim=True)
-        totals.append(own_logits.masked_fill(is_out.unsqueeze(1), -torch.inf).logsumexp(3))  # R x T x N
-        parts.append((index, is_symbol))
+        total = own_logits.masked_fill(is_out.unsqueeze(1), -torch.inf).logsumexp(3)  # R x T x M
+        is_own = ((numbers.unsqueeze(2) == slots.unsqueeze(1)) & (slots > 0).unsqueeze(1)).to(exact)  # R x N x M
+        totals.append(total @ is_own.mT)
+        parts.append((index, is_symbol, is_own, total))
     # A token is shared by its groups, as P_vocab generates them.
     is_other = ~has_group & copies.unsqueeze(3)
     shares = torch.stack(totals, dim=3).masked_fill(is_other, -torch.inf).softmax(3) * copies.unsqueeze(3)
@@ -232,10 +235,8 @@ def mixture(logits: Tensor, weights: Tensor, gate: Tensor, own: Sequence[tuple[T
     all_symbols = logits.logsumexp(2, keepdim=True)
     factor = functional.logsigmoid(-gate) + all_symbols - kept  # (1 - p) / k
     mixed = logits + (kept - all_symbols)
-    for (numbers, _), (index, is_symbol), total, share in zip(own, parts, totals, shares.unbind(3)):
-        is_same = numbers.unsqueeze(2) == numbers.unsqueeze(1)  # R x N x N
-        is_first = (numbers > 0) & ~is_same.tril(-1).any(2)  # a group is at the first of its tokens
-        mass = (weights * share) @ is_same.to(exact) * is_first.unsqueeze(1)
+    for (index, is_symbol, is_own, total), share in zip(parts, shares.unbind(3)):
+        mass = (weights * share) @ is_own
         is_copied = mass > torch.finfo(exact).tiny
         ratio = mass.where(is_copied, 1).log() + factor - total
         gained = torch.logaddexp(ratio, torch.zeros_like(ratio)).where(is_copied, 0).unsqueeze(3)

@@ -50,6 +50,13 @@ class SymbolGroups(nn.Module):
         numbers = {text: number for number, text in enumerate(found, 1)}
         return cls([numbers.get(text, 0) for text in sources], [[], *found.values()], pad)
 
+    def slots(self, numbers: Tensor) -> Tensor:
+        """Returns each group with one of the numbers ``[R, N]`` once, ``[R, M]``, or all groups if these are fewer."""
+        if len(self.symbols) <= numbers.size(1):
+            return torch.arange(len(self.symbols), device=numbers.device).expand(len(numbers), -1)
+        is_again = (numbers.unsqueeze(2) == numbers.unsqueeze(1)).tril(-1).any(2)
+        return numbers.masked_fill(is_again, 0)
+
 
 class SharedNames(nn.Module):
     """The texts that two dictionaries share, and names in pieces: those of a source, and spelled leaves of a target.
@@ -109,14 +116,9 @@ class SharedNames(nn.Module):
         }
         for name, table in tables.items():
             self.register_buffer(name, torch.tensor(table), persistent=False)
-        pad = target.pad()
-        self.groups = nn.ModuleList(
-            (
-                SymbolGroups.of_texts(sources, targets, [not each for each in is_leaf], pad),
-                SymbolGroups.of_texts(*folded, is_leaf, pad),
-                SymbolGroups([], [[], *spelled[1:]], pad),
-            )
-        )
+        words = SymbolGroups.of_texts(sources, targets, [not each for each in is_leaf], target.pad())
+        leaves = SymbolGroups.of_texts(*folded, is_leaf, target.pad())
+        self.groups = nn.ModuleList([words, leaves, SymbolGroups([], [[], *spelled[1:]], target.pad())])
 
     def find(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
         """Finds the names in sources ``[R, N]``.
