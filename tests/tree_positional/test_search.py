@@ -348,6 +348,19 @@ def test_refused_trees_make_room_for_the_next_ones(drawn, seed, data):
         assert found(hypotheses)[0][0] in vocabulary.trees(max(limit, 1)), "the output is a tree all the same"
 
 
+def test_only_candidates_that_the_beam_would_take_are_checked():
+    vocabulary, calls = Vocabulary.of([0] * 10 + [2], "dfs", "none"), Counter()
+    check = Refusals(vocabulary, [], [])
+
+    def ask(ids):
+        calls[len(ids)] += 1
+        return True
+
+    check.is_possible = check.is_program = ask
+    assert len(generate(vocabulary, TableModel(vocabulary.dictionary), beam_size=4, max_len_b=9, check=check)[0]) == 4
+    assert max(calls.values()) == 4
+
+
 @pytest.mark.parametrize("most", [1000, 3])
 def test_a_fault_before_the_last_symbol_is_not_sought_in_the_last_symbol(most, monkeypatch):
     monkeypatch.setattr(checked_search, "MOST_REFUSALS", most)

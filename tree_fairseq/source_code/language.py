@@ -75,10 +75,13 @@ class Language(Notation):
         if any(UNKNOWN_LABEL in node.label for node in tree.preorder()):
             return False
         try:
-            self._read(self.unparse(self.whole(tree)).replace("\n", LINE_BREAK))
+            whole = self.whole(tree)
+            text = self.unparse(whole).replace("\n", LINE_BREAK)
+            found = self.parse(text)
+            # The tree that was written needs no second writing to show that it is stable.
+            return self.is_exact or self.whole(found) == whole or self._as_written(text, found) is not None
         except Exception:
             return False
-        return True
 
     def leaf_text(self, label: str) -> str | None:
         """The text of a leaf or of a piece."""
@@ -92,12 +95,8 @@ class Language(Notation):
 
 def leaf_texts(tree: Tree) -> list[str]:
     """The texts of the leaves from left to right; those of other nodes without children are their labels."""
-    texts = []
-    for node in tree.preorder():
-        if not node.children:
-            text = split_leaf(node.label)[1]
-            texts.append(node.label if text is None else text)
-    return texts
+    texts = [(label, split_leaf(label)[1]) for label in tree.leaves()]
+    return [label if text is None else text for label, text in texts]
 
 
 def syntax_error(language: str, message: str, text: str, line: int | None, column: int | None) -> InputError:

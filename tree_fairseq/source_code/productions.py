@@ -193,9 +193,9 @@ def unfolded(tree: Tree) -> Tree:
     """The tree with one node for each link of a chain and without rests, whose words are complete."""
 
     def unfold(here: Tree, children: list[Tree]) -> Tree:
-        head, text = split_leaf(here.label)
-        if is_piece(here.label):
+        if is_piece(here.label) or (not children and CHAIN not in here.label):
             return here
+        head, text = split_leaf(here.label)
         *above, lowest = head.split(CHAIN)
         if lowest.endswith(f" {REST}") and children:
             name, more = lowest[: -len(REST) - 1], children[-1]
@@ -232,9 +232,9 @@ def unspelled(tree: Tree) -> Tree:
     """The tree with whole leaves again, whichever model spelled them."""
 
     def whole(node: Tree, children: list[Tree]) -> Tree:
-        if node.label == REST:
-            return Tree(REST, children)
-        if children and split_leaf(node.label)[1] is not None and not is_piece(node.label):
+        if not children:
+            return node
+        if split_leaf(node.label)[1] is not None and not is_piece(node.label):
             return Tree(node.label + "".join(_texts(children)))
         return Tree(node.label, children)
 

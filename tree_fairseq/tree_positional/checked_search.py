@@ -1,8 +1,8 @@
 """Searches that ask the programming language, and the database, about each continuation they would take.
 
 A grammar by types is a mask that is computed once. Some rules depend on more of a program: which tables are in scope,
-or what only the parser knows. They are asked as in PICARD (Scholak et al., EMNLP 2021), for the candidates of the beam
-alone: a candidate that is refused makes room for the next one.
+or what only the parser knows. They are asked as in PICARD (Scholak et al., EMNLP 2021), for the candidates alone that the
+beam would take: a candidate that is refused makes room for the next one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 import torch
-from fairseq.search import Search
+from fairseq.search import BeamSearch, Search
 
 from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary
 from tree_fairseq.source_code.language import Language
@@ -44,9 +44,8 @@ class ProgramCheck:
     def is_program(self, ids: Sequence[int]) -> bool:
         """Whether the language reads a program, and the database can run it."""
         tree = self._dictionary.tree(ids)
-        if self._schema is not None and not self._schema.runs(self._language.write(tree)):
-            return False
-        return self._language.accepts(tree)
+        runs = self._schema is None or self._schema.runs(self._language.write(tree))
+        return runs and self._language.accepts(tree)
 
     def is_possible(self, ids: Sequence[int]) -> bool:
         """Whether the names of an incomplete program are bound, or may still be."""
@@ -103,6 +102,8 @@ class CheckedSearch(Search):
         completes = self.trees.completes(rows, symbols)
         self.check.concerned = self.check.concerned.to(symbols.device)
         is_open = completes | self.trees.legal_symbols(rows, symbols) & self.check.concerned[symbols]
+        if type(self.search) is BeamSearch:
+            is_open[:, beam:] = False  # complete trees wait without EOS, so fairseq takes the first candidates
         places = is_open.nonzero(as_tuple=True)
         refused = []
         for row, symbol, is_complete in zip(
