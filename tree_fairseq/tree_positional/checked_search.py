@@ -1,8 +1,8 @@
 """Searches that ask the programming language, and the database, about each continuation they would take.
 
 A grammar by types is a mask that is computed once. Some rules depend on more of a program: which tables are in scope,
-or what only the parser knows. They are asked as in PICARD (Scholak et al., EMNLP 2021), for the candidates alone that the
-beam would take: a candidate that is refused makes room for the next one.
+or what only the parser knows. They are asked as in PICARD (Scholak et al., EMNLP 2021), only for candidates that a beam
+would take: one that is refused makes room for the next.
 """
 
 from __future__ import annotations
