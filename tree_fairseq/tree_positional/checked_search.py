@@ -15,14 +15,17 @@ from fairseq.search import BeamSearch, Search
 
 from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary
 from tree_fairseq.source_code.language import Language
+from tree_fairseq.source_code.partial_query import PartialQuery
 from tree_fairseq.source_code.schema import Schema
-from tree_fairseq.source_code.scopes import Scopes
+from tree_fairseq.source_code.scopes import Unbound
 from tree_fairseq.tree_positional.hypotheses import TreeHypotheses
-from tree_fairseq.trees.symbols import HOLE
-from tree_fairseq.trees.tree import Tree, tree_from_preorder
 
 MOST_ENDS = 8
 """After so many refusals of the last symbol of a program, the fault lies before it: no other symbol may end it."""
+MOST_UNBOUND = 3
+"""After so many refusals of a continuation in one step, all of them are asked at once."""
+MOST_STATES = 10_000
+"""So many states of partial queries are kept."""
 MOST_REFUSALS = 1000
 """So many programs of a sentence are refused in a search before it may end no more; shorter ones are sought then."""
 
@@ -33,29 +36,45 @@ class ProgramCheck:
     def __init__(self, dictionary: SymbolDictionary, language: Language, schema: Schema | None = None):
         self._dictionary, self._language, self._schema = dictionary, language, schema
         is_preorder = dictionary.encoding.traversal == "dfs"
-        self._scopes = None if schema is None or not is_preorder else Scopes(schema)
-        parts = list(map(dictionary.encoding.parts, dictionary.symbols))
-        self._labels, self._arities = map(list, zip(*parts))
+        self._states: dict[tuple[int, ...], PartialQuery | None] = {}
+        if schema is not None and is_preorder:
+            self._states[()] = PartialQuery(schema)
+        self._parts = list(map(dictionary.encoding.parts, dictionary.symbols))
         self.concerned = torch.tensor(
-            [self._scopes is not None and arity >= 0 and Scopes.concern(label) for label, arity in parts]
+            [bool(self._states) and arity >= 0 and PartialQuery.concern(label) for label, arity in self._parts]
         )
         """``[V]`` bool: the symbols to which :meth:`is_possible` can say no where they do not complete a program."""
 
     def is_program(self, ids: Sequence[int]) -> bool:
         """Whether the language reads a program, and the database can run it."""
+        if not self.is_possible(ids):
+            return False
         tree = self._dictionary.tree(ids)
         runs = self._schema is None or self._schema.runs(self._language.write(tree))
         return runs and self._language.accepts(tree)
 
     def is_possible(self, ids: Sequence[int]) -> bool:
         """Whether the names of an incomplete program are bound, or may still be."""
-        return self._scopes is None or self._scopes.allows(self._partial_tree(ids))
+        if not self._states:
+            return True
+        *before, last = ids
+        return self._then(self._state(tuple(before)), last) is not None
 
-    def _partial_tree(self, ids: Sequence[int]) -> Tree:
-        """The tree of the first symbols in preorder; a missing subtree is a leaf HOLE."""
-        labels, arities = [self._labels[index] for index in ids], [self._arities[index] for index in ids]
-        missing = 1 + sum(arities) - len(arities)
-        return tree_from_preorder(labels + [HOLE] * missing, arities + [0] * missing)
+    def _state(self, ids: tuple[int, ...]) -> PartialQuery | None:
+        """The state after these symbols; it is kept, because searches add one symbol after the other."""
+        known = next(end for end in range(len(ids), -1, -1) if ids[:end] in self._states)
+        state = self._states[ids[:known]]
+        if len(self._states) > MOST_STATES:
+            self._states = {(): self._states[()]}
+        for end in range(known, len(ids)):
+            state = self._states[ids[: end + 1]] = self._then(state, ids[end])
+        return state
+
+    def _then(self, state: PartialQuery | None, index: int) -> PartialQuery | None:
+        try:
+            return state and state.then(*self._parts[index])
+        except Unbound:
+            return None
 
 
 class CheckedSearch(Search):
@@ -79,12 +98,12 @@ class CheckedSearch(Search):
     def step(self, step, lprobs, scores, prev_output_tokens=None, original_batch_idxs=None):
         """Returns fairseq's candidates of ``lprobs``, ``[B, K, V]``, where refused symbols are masked in place."""
         checked: set[tuple[int, int]] = set()
-        ends: Counter[int] = Counter()
+        counts = Counter[tuple[int, bool]]()
         while True:
             found = self.search.step(step, lprobs, scores, prev_output_tokens, original_batch_idxs)
             if not self.is_active:
                 return found
-            refused = self._refused(lprobs, found[1], found[2], prev_output_tokens, checked, ends)
+            refused = self._refused(lprobs, found[1], found[2], prev_output_tokens, checked, counts)
             if not refused:
                 return found
             rows, symbols = torch.tensor(refused, device=lprobs.device).unbind(1)
@@ -95,7 +114,7 @@ class CheckedSearch(Search):
         self._refusals = Counter({new: self._refusals[old] for new, old in enumerate(batch_idxs.tolist())})
         return self.search.prune_sentences(batch_idxs)
 
-    def _refused(self, lprobs, symbols, beams, tokens, checked, ends) -> list[tuple[int, int]]:
+    def _refused(self, lprobs, symbols, beams, tokens, checked, counts) -> list[tuple[int, int]]:
         """Returns the candidates, as rows and symbols, that the check refuses and that were not checked before."""
         sentences, beam, _ = lprobs.shape
         rows = beams + torch.arange(sentences, device=beams.device)[:, None] * beam  # [B, candidates]
@@ -106,28 +125,34 @@ class CheckedSearch(Search):
             is_open[:, beam:] = False  # complete trees wait without EOS, so fairseq takes the first candidates
         places = is_open.nonzero(as_tuple=True)
         refused = []
-        for row, symbol, is_complete in zip(
-            rows[places].tolist(), symbols[places].tolist(), completes[places].tolist()
-        ):
+        for row, symbol, is_end in zip(rows[places].tolist(), symbols[places].tolist(), completes[places].tolist()):
             if (row, symbol) in checked:
                 continue
             checked.add((row, symbol))
-            ids = [*tokens[row, 1:].tolist(), symbol]
-            if not is_complete:
-                refused += [] if self.check.is_possible(ids) else [(row, symbol)]
-            elif ends[row] < MOST_ENDS and not (self._may_end(row // beam) and self.check.is_program(ids)):
-                self.longest = max(self.longest, len(ids))
-                self._refusals[row // beam] += 1
-                ends[row] = ends[row] + 1 if self._may_end(row // beam) else MOST_ENDS
-                refused.append((row, symbol))
-                # Those that were asked before and are not refused end a program.
-                refused += set(self._all_ends(row)) - checked if ends[row] >= MOST_ENDS else []
+            before = tokens[row, 1:].tolist()
+            if is_end and (counts[row, is_end] >= MOST_ENDS or self._is_program(row // beam, [*before, symbol])):
+                continue
+            if not is_end and self.check.is_possible([*before, symbol]):
+                continue
+            refused.append((row, symbol))
+            counts[row, is_end] += 1
+            if counts[row, is_end] == (MOST_ENDS if is_end else MOST_UNBOUND):
+                others = [other for other in self._all(row, is_end) if (row, other) not in checked]
+                checked.update((row, other) for other in others)
+                refused += [(row, i) for i in others if is_end or not self.check.is_possible([*before, i])]
         return refused
 
-    def _may_end(self, sentence: int) -> bool:
-        return self._refusals[sentence] < MOST_REFUSALS
+    def _is_program(self, sentence: int, ids: list[int]) -> bool:
+        if self._refusals[sentence] < MOST_REFUSALS and self.check.is_program(ids):
+            return True
+        self.longest = max(self.longest, len(ids))
+        self._refusals[sentence] += 1
+        return False
 
-    def _all_ends(self, row: int) -> list[tuple[int, int]]:
+    def _all(self, row: int, is_end: bool) -> list[int]:
+        """The symbols that complete the program of a row, or the others to which the check can say no."""
         symbols = torch.arange(len(self.check.concerned), device=self.check.concerned.device)
-        ending = self.trees.completes(torch.full_like(symbols, row), symbols)
-        return [(row, symbol) for symbol in symbols[ending].tolist()]
+        rows = torch.full_like(symbols, row)
+        completes = self.trees.completes(rows, symbols)
+        others = self.trees.legal_symbols(rows, symbols) & self.check.concerned & ~completes
+        return symbols[completes if is_end else others].tolist()

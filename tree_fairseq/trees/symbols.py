@@ -32,7 +32,6 @@ BINARIZATIONS = ("lcrs", "none")
 
 NULL = "<null>"  # the symbol, of arity 0, of a missing next sibling
 UNKNOWN_LABEL = "<unk>"  # the label of an unknown symbol in a decoded tree
-HOLE = "<hole>"  # the label of a subtree that is not yet there
 ARITY_MARK = "^"  # separates a label from its arity
 _ESCAPED_MARK = r"\u005e"
 

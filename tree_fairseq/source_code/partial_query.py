@@ -1,0 +1,247 @@
+"""Whether a partial SQL query can become one that a schema can run.
+
+The symbols of a query are generated in preorder. Each of them makes a new state of a few open nodes and their scopes
+from the state before, so a search pays for one symbol, however long the query is. SQLite has the last word on complete
+queries; what is refused here is refused by SQLite too, however the query ends. Comparisons of a number with a text are
+the exception: SQLite runs them, and they hold for no row.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import NamedTuple
+
+from tree_fairseq.source_code.productions import REST, Link, is_piece, parse_label
+from tree_fairseq.source_code.schema import Schema
+from tree_fairseq.source_code.scopes import ANY_NAME, Column, Name, Scope, Scopes, Source, Unbound
+
+_SETS = ("Union", "Except", "Intersect")
+_SOURCES = ("from_", "joins", "laterals")
+_COMPARISONS = ("EQ", "NEQ", "GT", "GTE", "LT", "LTE")
+_AGGREGATES = ("Count", "Sum", "Avg")  # MAX and MIN of several arguments are none
+_CONCERNED = ("Column", "Table", *_AGGREGATES, "Max", "Min")
+_WITHOUT_AGGREGATES = ("where", "joins", "group")
+_ROW_NUMBERS = ("rowid", "oid", "_rowid_")  # columns that every table has
+
+
+class _Place(NamedTuple):
+    """Where a node stands: its role, and the scope whose names it can use."""
+
+    role: str
+    scope: int
+    is_correlated: bool = False  # whether a query can use the columns of that scope, or only those around it
+    may_aggregate: bool = False
+    is_output: bool = False
+
+
+class _Value(NamedTuple):
+    """A complete node, as far as names are concerned."""
+
+    kind: str
+    name: Name | None = None  # of an identifier, of an alias, and of a column
+    affinity: str | None = None  # of a column
+    columns: dict[str, str | None] | None = None  # of a query; None if they are not known
+    is_quoted: bool = False
+
+
+class _Node(NamedTuple):
+    """A node of which children are missing; ``text`` is what there is of a leaf that is spelled."""
+
+    above: _Node | None
+    kind: str
+    place: _Place
+    missing: tuple[str, ...]  # the fields of these children
+    values: dict[str, _Value]
+    text: str | None
+    is_quoted: bool
+
+    def has(self, name: str) -> bool:
+        return name in self.values or name in self.missing
+
+    def name(self, field: str) -> Name | None:
+        """The name in a field: None if there is no such field, any name if it is not there yet."""
+        value = self.values.get(field)
+        return (value and value.name or ANY_NAME) if self.has(field) else None
+
+
+class PartialQuery:
+    """The state after some symbols of a query, at first after none; it does not change."""
+
+    def __init__(self, schema: Schema):
+        tables: dict[str, dict[str, str | None] | None] = {
+            table.lower(): {**dict.fromkeys(_ROW_NUMBERS), **{name.lower(): kind for name, kind in columns.items()}}
+            for table, columns in schema.tables.items()
+        }
+        self._scopes = Scopes([Scope(None, tables)])
+        self._open: _Node | None = None
+
+    @staticmethod
+    def concern(label: str) -> bool:
+        """Whether a node of this label can make a query impossible: one with a name, a table or an aggregate."""
+        production = parse_label(label)
+        return production.text is not None or any(link.type in _CONCERNED for link in production.links)
+
+    def then(self, label: str, arity: int) -> PartialQuery:
+        """The query with one more symbol. Raises Unbound if no end of it makes a query that runs."""
+        query = copy(self)
+        query._scopes = Scopes(self._scopes)
+        query._add(label, arity)
+        query._close_complete()
+        query._test_names()
+        return query
+
+    def _add(self, label: str, arity: int) -> None:
+        node, (links, text) = self._open, parse_label(label)
+        if node is not None and node.text is not None:  # a piece of a leaf
+            is_rest = label == REST
+            pieces = ("",) * arity if is_rest else ()
+            spelled = node.text if is_rest else node.text + (label[1:] if is_piece(label) else label).lower()
+            self._open = node._replace(missing=pieces + node.missing[1:], text=spelled)
+            return
+        if node is not None and links[0].type == node.missing[0]:  # the rest of a long list
+            self._open = node._replace(missing=_fields(links[0]))
+            if node.place.role == "select":
+                self._scopes.expect(node.place.scope, _tables(self._open.missing))
+            links = links[1:]
+        for link in links:
+            is_spelled = link is links[-1] and text is not None
+            self._enter(link, ("",) * arity if is_spelled else _fields(link), text if is_spelled else None)
+
+    def _enter(self, link: Link, missing: tuple[str, ...], text: str | None) -> None:
+        kind, place = link.type, self._next_place()
+        if place.role == "expression" and kind in ("Select", *_SETS):
+            place = _Place("query", place.scope, is_correlated=True)
+        elif place.role == "expression":
+            is_aggregate = kind in _AGGREGATES or (kind in ("Max", "Min") and len(missing) == 1)
+            if is_aggregate and not place.may_aggregate:
+                raise Unbound
+            place = place._replace(may_aggregate=(place.may_aggregate and not is_aggregate) or kind == "Window")
+        if place.role == "query" and (kind == "Select" or "with_" in missing):
+            outer = self._scopes[place.scope]
+            parent = place.scope if place.is_correlated else outer.parent
+            self._scopes.append(Scope(parent, outer.tables, _tables(missing) if kind == "Select" else 0))
+            place = _Place("select" if kind == "Select" else "query", len(self._scopes) - 1)
+        elif place.role == "source" and any("using" in word or "NATURAL" in word for word in link.words):
+            self._scopes.change(place.scope, merges_columns=True)
+        elif place.role == "common tables" and "+recursive" in link.words:
+            self._scopes.change(place.scope, tables=None)
+        self._open = _Node(self._open, kind, place, missing, {}, text and text.lower(), "+quoted" in link.words)
+
+    def _next_place(self) -> _Place:
+        """The place of the next node."""
+        node = self._open
+        if node is None:
+            return _Place("query", 0)
+        field, kind, place = node.missing[0], node.kind, node.place
+        role = place.role
+        if field == "with_" and role in ("select", "query"):
+            return _Place("common tables", place.scope)
+        if role == "select" and field in _SOURCES:
+            return _Place("source", place.scope)
+        if role == "select":
+            is_output = field == "expressions"
+            return _Place("expression", place.scope, False, field not in _WITHOUT_AGGREGATES, is_output)
+        if role == "query":
+            is_query = kind in (*_SETS, "Subquery") and field in ("this", "expression")
+            return place if is_query else _Place("other", place.scope)
+        if role == "common tables":
+            return _Place("common table", place.scope)
+        if role == "source":
+            return _Place("table" if field == "this" else "expression", place.scope)
+        if role in ("common table", "table"):
+            is_query = kind != "Table" and field in ("this", "expression")
+            is_name = field == "alias" or (kind == "Table" and field == "this")
+            return _Place("query" if is_query else "name" if is_name else "other", place.scope)
+        return place._replace(role="name") if role == "expression" and kind == "Column" else place
+
+    def _close_complete(self) -> None:
+        while self._open is not None and not self._open.missing:
+            value = self._value(self._open, self._scopes)
+            above = self._open = self._open.above
+            if above is None:
+                return
+            field = above.missing[0]
+            self._open = above._replace(missing=above.missing[1:], values={**above.values, field: value})
+            if above.place.role == "select" and field == "expressions":
+                self._scopes.output(above.place.scope, value.kind, value.name)
+
+    def _value(self, node: _Node, scopes: Scopes) -> _Value:
+        """Does what a complete node does to the scopes."""
+        kind, place = node.kind, node.place
+        values = list(node.values.values())
+        if node.text is not None:
+            return _Value(kind, Name(node.text, True), is_quoted=node.is_quoted)
+        if place.role == "select":
+            scope = scopes.pop()
+            return _Value(kind, columns=None if scope.has_star else scope.outputs)
+        if place.role == "query":
+            if node.has("with_"):
+                scopes.pop()
+            queries = [value.columns for field, value in node.values.items() if field != "with_"]
+            return _Value(kind, columns=queries[0] if queries else None)
+        if place.role == "common table":
+            tables = scopes[place.scope].tables
+            if tables is not None and node.has("alias"):
+                scopes.change(place.scope, tables={**tables, node.name("alias").text: None})
+        elif place.role == "table":
+            scopes.add(place.scope, _source(node, scopes[place.scope].tables))
+        elif place.role == "expression" and kind == "Column":
+            return _column(node, scopes)
+        elif place.role == "expression" and kind in _COMPARISONS:
+            affinities = {value.affinity for value in values}
+            if len(affinities) > 1 and None not in affinities:
+                raise Unbound
+        name = node.values.get("alias") if kind == "Alias" else values[0] if values and place.role == "name" else None
+        return _Value(kind, name and name.name)
+
+    def _test_names(self) -> None:
+        """Raises Unbound if no end of an incomplete name, or of an incomplete table or column, is bound."""
+        node, value = self._open, None
+        if node is not None and node.text is not None:
+            value = _Value(node.kind, Name(node.text, False), is_quoted=node.is_quoted)
+            node = node.above
+        while node is not None:
+            if value is not None:
+                node = node._replace(values={**node.values, node.missing[0]: value})
+            if node.place.role != "name":
+                break
+            node, value = node.above, _Value(node.kind, value.name if value else ANY_NAME)
+        if node is not None and (
+            node.place.role == "table" or (node.place.role == "expression" and node.kind == "Column")
+        ):
+            self._value(node, Scopes(self._scopes))
+
+
+def _column(node: _Node, scopes: Scopes) -> _Value:
+    this, table = node.values.get("this"), node.name("table")
+    name = node.name("this") if this is None or this.kind == "Identifier" else ANY_NAME
+    # SQLite takes a quoted name that is no column for a text.
+    if name is None or node.has("db") or (table is None and this is not None and this.is_quoted):
+        return _Value("Column", name)
+    affinity = scopes.find(node.place.scope, Column(name, table), with_outputs=not node.place.is_output)
+    is_star = this is not None and this.kind == "Star"
+    return _Value("Star" if is_star else "Column", name, affinity)
+
+
+def _source(node: _Node, tables: dict[str, dict[str, str | None] | None] | None) -> Source:
+    alias = node.name("alias")
+    if node.kind == "Subquery":
+        query = node.values.get("this")
+        return Source(alias or ANY_NAME, None if query is None or alias is ANY_NAME else query.columns)
+    is_table = node.kind == "Table" and ("this" not in node.values or node.values["this"].kind == "Identifier")
+    if not is_table or node.has("db") or tables is None:
+        return Source(alias or ANY_NAME, None)
+    name = node.name("this") or ANY_NAME
+    if not any(map(name.fits, tables)):
+        raise Unbound
+    return Source(alias or name, tables[name.text] if name.is_whole else None)
+
+
+def _fields(link: Link) -> tuple[str, ...]:
+    """The name of the field of each child of a node."""
+    return tuple(name if name.endswith(REST) else name.rpartition(".")[2] for name in link.fields)
+
+
+def _tables(fields: tuple[str, ...]) -> int | None:
+    """The number of tables in these fields, None if the rest of a list may have more."""
+    return None if any(name.endswith(REST) for name in fields) else sum(name in _SOURCES for name in fields)
