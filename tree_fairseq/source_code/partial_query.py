@@ -21,6 +21,17 @@ _COMPARISONS = ("EQ", "NEQ", "GT", "GTE", "LT", "LTE")
 _AGGREGATES = ("Count", "Sum", "Avg")  # MAX and MIN of several arguments are none
 _CONCERNED = ("Column", "Table", *_AGGREGATES, "Max", "Min")
 _WITHOUT_AGGREGATES = ("where", "joins", "group")
+_QUOTED = "Quoted identifier"  # the kind of an identifier in quotation marks
+_NAMES = ("Identifier", _QUOTED)
+# The role of a node's children by the role of the node and by their field; other fields have the role under "".
+_ROLES = {
+    "select": {"with_": "other", **dict.fromkeys(_SOURCES, "source"), "": "expression"},
+    "query": {"this": "query", "expression": "query", "": "other"},
+    "source": {"this": "table", "": "expression"},
+    "table": {"this": "name", "alias": "name", "": "other"},
+    "derived table": {"this": "query", "expression": "query", "alias": "name", "": "other"},
+    "column": {"": "name"},
+}
 _ROW_NUMBERS = ("rowid", "oid", "_rowid_")  # columns that every table has
 
 
@@ -41,7 +52,6 @@ class _Value(NamedTuple):
     name: Name | None = None  # of an identifier, of an alias, and of a column
     affinity: str | None = None  # of a column
     columns: dict[str, str | None] | None = None  # of a query; None if they are not known
-    is_quoted: bool = False
 
 
 class _Node(NamedTuple):
@@ -53,13 +63,12 @@ class _Node(NamedTuple):
     missing: tuple[str, ...]  # the fields of these children
     values: dict[str, _Value]
     text: str | None
-    is_quoted: bool
 
     def has(self, name: str) -> bool:
         return name in self.values or name in self.missing
 
     def name(self, field: str) -> Name | None:
-        """The name in a field: None if there is no such field, any name if it is not there yet."""
+        """The name in a field. A field that the node lacks has none; a name that is still to come may be any."""
         value = self.values.get(field)
         return (value and value.name or ANY_NAME) if self.has(field) else None
 
@@ -108,51 +117,41 @@ class PartialQuery:
             self._enter(link, ("",) * arity if is_spelled else _fields(link), text if is_spelled else None)
 
     def _enter(self, link: Link, missing: tuple[str, ...], text: str | None) -> None:
-        kind, place = link.type, self._next_place()
+        kind, place = _QUOTED if "+quoted" in link.words else link.type, self._next_place()
         if place.role == "expression" and kind in ("Select", *_SETS):
             place = _Place("query", place.scope, is_correlated=True)
         elif place.role == "expression":
             is_aggregate = kind in _AGGREGATES or (kind in ("Max", "Min") and len(missing) == 1)
             if is_aggregate and not place.may_aggregate:
                 raise Unbound
-            place = place._replace(may_aggregate=(place.may_aggregate and not is_aggregate) or kind == "Window")
+            role = "column" if kind == "Column" else "expression"
+            may_aggregate = (place.may_aggregate and not is_aggregate) or kind == "Window"
+            place = place._replace(role=role, may_aggregate=may_aggregate)
+        elif place.role == "table" and kind != "Table":
+            place = place._replace(role="derived table")
+        elif place.role == "source" and any("using" in word or "NATURAL" in word for word in link.words):
+            self._scopes.change(place.scope, merges_columns=True)
         if place.role == "query" and (kind == "Select" or "with_" in missing):
             outer = self._scopes[place.scope]
             parent = place.scope if place.is_correlated else outer.parent
-            self._scopes.append(Scope(parent, outer.tables, _tables(missing) if kind == "Select" else 0))
+            tables = None if "with_" in missing else outer.tables  # SQLite alone knows those of WITH
+            self._scopes.append(Scope(parent, tables, _tables(missing) if kind == "Select" else 0))
             place = _Place("select" if kind == "Select" else "query", len(self._scopes) - 1)
-        elif place.role == "source" and any("using" in word or "NATURAL" in word for word in link.words):
-            self._scopes.change(place.scope, merges_columns=True)
-        elif place.role == "common tables" and "+recursive" in link.words:
-            self._scopes.change(place.scope, tables=None)
-        self._open = _Node(self._open, kind, place, missing, {}, text and text.lower(), "+quoted" in link.words)
+        self._open = _Node(self._open, kind, place, missing, {}, text and text.lower())
 
     def _next_place(self) -> _Place:
         """The place of the next node."""
-        node = self._open
-        if node is None:
+        if self._open is None:
             return _Place("query", 0)
-        field, kind, place = node.missing[0], node.kind, node.place
-        role = place.role
-        if field == "with_" and role in ("select", "query"):
-            return _Place("common tables", place.scope)
-        if role == "select" and field in _SOURCES:
-            return _Place("source", place.scope)
-        if role == "select":
-            is_output = field == "expressions"
-            return _Place("expression", place.scope, False, field not in _WITHOUT_AGGREGATES, is_output)
-        if role == "query":
-            is_query = kind in (*_SETS, "Subquery") and field in ("this", "expression")
-            return place if is_query else _Place("other", place.scope)
-        if role == "common tables":
-            return _Place("common table", place.scope)
-        if role == "source":
-            return _Place("table" if field == "this" else "expression", place.scope)
-        if role in ("common table", "table"):
-            is_query = kind != "Table" and field in ("this", "expression")
-            is_name = field == "alias" or (kind == "Table" and field == "this")
-            return _Place("query" if is_query else "name" if is_name else "other", place.scope)
-        return place._replace(role="name") if role == "expression" and kind == "Column" else place
+        field, place = self._open.missing[0], self._open.place
+        if place.role not in _ROLES:
+            return place
+        roles = _ROLES[place.role]
+        role = roles.get(field, roles[""])
+        if place.role == "select" and role == "expression":
+            may_aggregate, is_output = field not in _WITHOUT_AGGREGATES, field == "expressions"
+            return _Place(role, place.scope, may_aggregate=may_aggregate, is_output=is_output)
+        return place if role == place.role else _Place(role, place.scope)
 
     def _close_complete(self) -> None:
         while self._open is not None and not self._open.missing:
@@ -170,22 +169,17 @@ class PartialQuery:
         kind, place = node.kind, node.place
         values = list(node.values.values())
         if node.text is not None:
-            return _Value(kind, Name(node.text, True), is_quoted=node.is_quoted)
+            return _Value(kind, Name(node.text, True))
         if place.role == "select":
             scope = scopes.pop()
             return _Value(kind, columns=None if scope.has_star else scope.outputs)
         if place.role == "query":
             if node.has("with_"):
                 scopes.pop()
-            queries = [value.columns for field, value in node.values.items() if field != "with_"]
-            return _Value(kind, columns=queries[0] if queries else None)
-        if place.role == "common table":
-            tables = scopes[place.scope].tables
-            if tables is not None and node.has("alias"):
-                scopes.change(place.scope, tables={**tables, node.name("alias").text: None})
-        elif place.role == "table":
+            return _Value(kind, columns=node.values["this"].columns if "this" in node.values else None)
+        if place.role in ("table", "derived table"):
             scopes.add(place.scope, _source(node, scopes[place.scope].tables))
-        elif place.role == "expression" and kind == "Column":
+        elif place.role == "column":
             return _column(node, scopes)
         elif place.role == "expression" and kind in _COMPARISONS:
             affinities = {value.affinity for value in values}
@@ -198,7 +192,7 @@ class PartialQuery:
         """Raises Unbound if no end of an incomplete name, or of an incomplete table or column, is bound."""
         node, value = self._open, None
         if node is not None and node.text is not None:
-            value = _Value(node.kind, Name(node.text, False), is_quoted=node.is_quoted)
+            value = _Value(node.kind, Name(node.text, False))
             node = node.above
         while node is not None:
             if value is not None:
@@ -206,17 +200,15 @@ class PartialQuery:
             if node.place.role != "name":
                 break
             node, value = node.above, _Value(node.kind, value.name if value else ANY_NAME)
-        if node is not None and (
-            node.place.role == "table" or (node.place.role == "expression" and node.kind == "Column")
-        ):
+        if node is not None and node.place.role in ("column", "table", "derived table"):
             self._value(node, Scopes(self._scopes))
 
 
 def _column(node: _Node, scopes: Scopes) -> _Value:
     this, table = node.values.get("this"), node.name("table")
-    name = node.name("this") if this is None or this.kind == "Identifier" else ANY_NAME
+    name = node.name("this") if this is None or this.kind in _NAMES else ANY_NAME
     # SQLite takes a quoted name that is no column for a text.
-    if name is None or node.has("db") or (table is None and this is not None and this.is_quoted):
+    if name is None or node.has("db") or (table is None and this is not None and this.kind == _QUOTED):
         return _Value("Column", name)
     affinity = scopes.find(node.place.scope, Column(name, table), with_outputs=not node.place.is_output)
     is_star = this is not None and this.kind == "Star"
@@ -224,14 +216,13 @@ def _column(node: _Node, scopes: Scopes) -> _Value:
 
 
 def _source(node: _Node, tables: dict[str, dict[str, str | None] | None] | None) -> Source:
-    alias = node.name("alias")
+    alias, this = node.name("alias"), node.values.get("this")
     if node.kind == "Subquery":
-        query = node.values.get("this")
-        return Source(alias or ANY_NAME, None if query is None or alias is ANY_NAME else query.columns)
-    is_table = node.kind == "Table" and ("this" not in node.values or node.values["this"].kind == "Identifier")
+        return Source(alias or ANY_NAME, None if this is None or alias is ANY_NAME else this.columns)
+    is_table = node.kind == "Table" and (this is None or this.kind in _NAMES)
     if not is_table or node.has("db") or tables is None:
         return Source(alias or ANY_NAME, None)
-    name = node.name("this") or ANY_NAME
+    name = node.name("this")
     if not any(map(name.fits, tables)):
         raise Unbound
     return Source(alias or name, tables[name.text] if name.is_whole else None)
