@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from unittest import mock
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,6 +13,7 @@ from tests.source_code.programs import SHARED, real_lines
 from tree_fairseq.source_code.partial_query import PartialQuery
 from tree_fairseq.source_code.schema import Schema
 from tree_fairseq.source_code.scopes import Unbound
+from tree_fairseq.tree_positional import checked_search
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.tree import Tree
 
@@ -55,6 +59,18 @@ def allowed(query: Tree, schema: Schema = SCHEMA) -> list[bool]:
 def test_what_is_refused_does_not_run_and_what_runs_was_never_refused(query):
     if SCHEMA.runs(query) and not all(allowed(SQL.read(query))):
         assert all(allowed(SQL.read(query.replace(" = ", " || ")))), "only comparisons are refused that SQLite runs"
+
+
+@settings(max_examples=30, deadline=None)
+@given(queries(), st.sampled_from([1, 10_000]))
+def test_a_check_answers_the_same_in_any_order_whichever_states_it_keeps(query, most):
+    symbols = [(node.label, len(node.children)) for node in SQL.read(query).preorder()]
+    encoding = SimpleNamespace(traversal="dfs", parts=lambda symbol: symbol)
+    check = checked_search.ProgramCheck(SimpleNamespace(encoding=encoding, symbols=symbols), SQL, SCHEMA)
+    ends = range(len(symbols), 0, -1)
+    with mock.patch.object(checked_search, "MOST_STATES", most):
+        assert [check.is_possible(range(end)) for end in ends] == allowed(SQL.read(query))[::-1]
+        assert [check.is_possible(range(end)) for end in ends] == allowed(SQL.read(query))[::-1]
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from tests.tree_positional.all_trees import Vocabulary, by_id, continuations, ra
 from tests.tree_positional.table_models import TableModel, batch
 from tree_fairseq.errors import StructuralSearchError
 from tree_fairseq.tree_positional import checked_search
-from tree_fairseq.tree_positional.checked_search import MOST_ENDS
+from tree_fairseq.tree_positional.checked_search import MOST_ENDS, MOST_UNBOUND
 from tree_fairseq.tree_positional.search import StructuralGenerator
 from tree_fairseq.trees.symbols import BINARIZATIONS, TRAVERSALS
 
@@ -359,6 +359,20 @@ def test_only_candidates_that_the_beam_would_take_are_checked():
     check.is_possible = check.is_program = ask
     assert len(generate(vocabulary, TableModel(vocabulary.dictionary), beam_size=4, max_len_b=9, check=check)[0]) == 4
     assert max(calls.values()) == 4
+
+
+def test_after_a_few_refusals_all_continuations_are_asked_at_once(monkeypatch):
+    vocabulary, steps, step = Vocabulary.of([0] * 40 + [2], "dfs", "none"), [], search.BeamSearch.step
+    monkeypatch.setattr(search.BeamSearch, "step", lambda *args: steps.append(args[1]) or step(*args))
+    model, check = TableModel(vocabulary.dictionary), Refusals(vocabulary, [], [])
+    root = int((vocabulary.table.arity == 2).nonzero()[0])
+    leaves = (vocabulary.table.arity == 0).nonzero().flatten().tolist()
+    scores = model.log_probabilities(SOURCE, (root,))
+    worst = min(leaves, key=lambda leaf: float(scores[leaf]))
+    check.is_possible, check.is_program = lambda ids: len(ids) != 2 or ids[1] == worst, lambda ids: len(ids) == 3
+    [hypotheses] = generate(vocabulary, model, beam_size=1, max_len_b=3, check=check)
+    assert found(hypotheses)[0][0][:2] == (root, worst)
+    assert steps.count(1) == MOST_UNBOUND + 1
 
 
 @pytest.mark.parametrize("most", [1000, 3])

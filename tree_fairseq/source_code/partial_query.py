@@ -68,7 +68,7 @@ class _Node(NamedTuple):
         return name in self.values or name in self.missing
 
     def name(self, field: str) -> Name | None:
-        """The name in a field. A field that the node lacks has none; a name that is still to come may be any."""
+        """The name in a field: None if the node has no such field, ANY_NAME if the name is still to come."""
         value = self.values.get(field)
         return (value and value.name or ANY_NAME) if self.has(field) else None
 

@@ -41,7 +41,7 @@ def notation_names() -> list[str]:
 
 @functools.cache
 def notation_named(name: str) -> Notation:
-    """The notation of this name; raises NotationError if there is none, and MissingLibraryError without its library."""
+    """The notation of a name. Raises NotationError for an unknown name, MissingLibraryError if a library is missing."""
     if name in NOTATIONS:
         return NOTATIONS[name]
     if (base := name.partition(":")[0]) in _FACTORIES:

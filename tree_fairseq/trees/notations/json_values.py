@@ -72,7 +72,7 @@ class JsonNotation(Notation):
         return f'{{"":{self._text(tree, _SPELLED)}}}' if plain is None else plain
 
     def _plain(self, tree: Tree) -> str | None:
-        """The text of the value that is read as this tree; None if there is no such value."""
+        """The text of the JSON value that is read as this tree, or None if no value is."""
         try:
             text = super().write(_with_marker_moved(tree))
             return text if self._read(text) == tree else None
