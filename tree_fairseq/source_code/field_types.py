@@ -95,15 +95,15 @@ def probe(language: Language, trees: Iterable[Tree], run: Callable[..., Iterable
     """
     trees = list(trees)
     found = FieldTypes.of_trees(trees)
-    examples = _smallest(trees)
+    places, subtrees = _smallest(trees)
     for character in CHARACTERS:
-        examples.subtrees.setdefault(type_of(QUOTE + character), [Tree(QUOTE + character)])
-    classes = {type_name for type_name in examples.subtrees if type_name.startswith(QUOTE)}
-    types = examples.subtrees.keys() - classes - {REST}
+        subtrees.setdefault(type_of(QUOTE + character), [Tree(QUOTE + character)])
+    classes = {type_name for type_name in subtrees if type_name.startswith(QUOTE)}
+    types = subtrees.keys() - classes - {REST}
     tasks = []
-    for name, (tree, place) in sorted(examples.places.items()):
+    for name, (tree, place) in sorted(places.items()):
         wanted = sorted((classes if f" {QUOTE}" in name else types) - found.types[name])
-        tasks.append((name, tree, place, {type_name: examples.subtrees[type_name] for type_name in wanted}))
+        tasks.append((name, tree, place, {type_name: subtrees[type_name] for type_name in wanted}))
     for name, allowed in run(functools.partial(_read_back, language.name), tasks):
         found.types[name] |= {*allowed, *([REST] if name.endswith(_NEXT) else [])}
     found.types[QUOTE + _NEXT] = {*classes, REST}
@@ -121,31 +121,23 @@ def _read_back(name: str, task: tuple[str, Tree, int, dict[str, list[Tree]]]) ->
     ]
 
 
-@dataclass
-class _Examples:
+def _smallest(trees: Iterable[Tree]) -> tuple[dict[str, tuple[Tree, int]], dict[str, list[Tree]]]:
     """Small programs of each field, with the place of a child, and small subtrees of each type."""
-
-    places: dict[str, tuple[Tree, int]] = field(default_factory=dict)
-    subtrees: dict[str, list[Tree]] = field(default_factory=dict)
-
-
-def _smallest(trees: Iterable[Tree]) -> _Examples:
-    found = _Examples()
-    counts: Counter[str] = Counter()
+    places, found, counts = dict[str, tuple[Tree, int]](), dict[str, list[Tree]](), Counter[str]()
     smallest: dict[str, tuple[int, Tree]] = {}
     for size, tree in sorted(((_size(tree), tree) for tree in trees), key=lambda pair: pair[0]):
         for name, child, place in _fields_and_places(tree):
-            found.places.setdefault(name, (tree, place))
+            places.setdefault(name, (tree, place))
             counts[child.label] += 1
             if child.label not in smallest or smallest[child.label][0] > 2:
                 own = _size(child)
                 if own < smallest.get(child.label, (own + 1, child))[0]:
                     smallest[child.label] = own, child
     for label, _ in counts.most_common():
-        subtrees = found.subtrees.setdefault(type_of(label), [])
-        if len(subtrees) < _EXAMPLES:
-            subtrees.append(smallest[label][1])
-    return found
+        examples = found.setdefault(type_of(label), [])
+        if len(examples) < _EXAMPLES:
+            examples.append(smallest[label][1])
+    return places, found
 
 
 def _size(tree: Tree) -> int:
