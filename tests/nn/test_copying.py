@@ -44,8 +44,7 @@ def stock_inputs(task, *lengths: int) -> dict:
 
 def mix(logits, weights, tokens, gate, names: SharedNames, with_lengths: bool = False) -> torch.Tensor:
     """The mixture without the pointer's own weights."""
-    lengths = names.find(tokens)[1] if with_lengths else None
-    return mixture(logits, weights, gate, names.of_tokens(tokens, lengths))
+    return mixture(logits, weights, gate, names.find(tokens).symbols if with_lengths else names.of_tokens(tokens))
 
 
 def random_batch(seed: int, rows: int = 4, columns: int = 3, width: int = 7):
@@ -192,8 +191,8 @@ def test_names_of_a_source_are_found_in_subwords_of_either_kind_and_in_trees():
         (programs, 'Name\\s"^2 "get^0 "x^0 arg\\s"^1 "x^0 Name\\s"y^0', "0 2 -1 0 1 0"),
     ]:
         ids = [source.eos(), *(source.index(token) for token in tokens.split(" ")), source.eos(), source.pad()]
-        before, lengths = SharedNames(source, TARGETS).find(torch.tensor([ids]))
-        assert " ".join(map(str, (lengths - before)[0].tolist())) == f"0 {names} 0 0"
+        found = SharedNames(source, TARGETS).find(torch.tensor([ids]))
+        assert " ".join(map(str, (found.lengths - found.before)[0].tolist())) == f"0 {names} 0 0"
 
 
 def test_the_rest_of_a_model_starts_as_without_a_pointer():

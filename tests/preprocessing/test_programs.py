@@ -117,8 +117,8 @@ def test_words_of_text_and_names_of_programs_have_the_same_pieces(tmp_path):
             assert " ".join(tokens).replace("@@ ", "") == line
             assert load_subword_model(str(tmp_path / "bin" / "subwords.en.codes")).split_line(line) == " ".join(tokens)
             leaves = {target.index(symbol) for symbol in tree if notation.leaf_text(record.encoding.split(symbol)[0])}
-            own = names.of_tokens(torch.tensor([source.index(token) for token in tokens]))
-            pointed = {symbol for found, groups in own for symbol in groups.symbols[found].flatten().tolist()}
+            own = names.of_tokens(torch.tensor([[source.index(token) for token in tokens]]))
+            pointed = {symbol for each in own for symbol in each.symbols[each.is_symbol].tolist()}
             assert leaves and leaves <= pointed
     given = tmp_path / "dict.en.txt"
     given.write_text((tmp_path / "bin" / "dict.en.txt").read_text() + "zebra 1\n")

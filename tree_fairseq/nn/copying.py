@@ -39,7 +39,7 @@ logits.
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -49,12 +49,15 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tree_fairseq.nn.shared_memory import MemoryType, PackedRows, ProjectedMemory, cross_attention_options, row_order
-from tree_fairseq.nn.shared_names import SharedNames, SymbolGroups, runs
+from tree_fairseq.nn.shared_names import SharedNames, SourceNames, TokenSymbols, runs
 from tree_fairseq.nn.tensors import without_autocast
 from tree_fairseq.support.options import option
+from tree_fairseq.support.python_versions import zip_equal
 
 POINTER = "decoder.pointer."
 """Begins the names of the weights of a model that copies which other models do not have."""
+
+_NAMES = "pointer_names"  # in the state of a decoding: the tokens of the sources, and the names in them
 
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
@@ -84,15 +87,16 @@ def _forward_with_tokens(forward: Any, src_tokens: Tensor, *args: Any, **kwargs:
 
 @dataclass(frozen=True)
 class PointedMemory:
-    """The projected memory of B sources, and their tokens, ``[B, N]`` int64."""
+    """The projected memory of B sources, and the symbols that their tokens stand for."""
 
     projected: ProjectedMemory
-    tokens: Tensor
+    symbols: list[TokenSymbols]
     encoder_out: dict[str, list]
 
     def select(self, rows: Tensor) -> "PointedMemory":
         """Selects rows, ``[B']`` int64."""
-        return PointedMemory(self.projected.select(rows), self.tokens.index_select(0, rows), self.encoder_out)
+        symbols = [each.select(rows) for each in self.symbols]
+        return replace(self, projected=self.projected.select(rows), symbols=symbols)
 
 
 class SourcePointer(nn.Module):
@@ -141,45 +145,48 @@ class SourcePointer(nn.Module):
         held = self.attention.held(*self.memory_type.view(encoder_out), state)
         context, weights = self.attention.weigh(states.transpose(0, 1), held)
         [weights] = self.memory_type.describe(weights[0], encoder_out)["attn"]  # R x T x S -> R x T x N
-        [tokens], order = encoder_out["src_tokens"], row_order(encoder_out)
-        tokens = tokens if order is None else tokens.index_select(0, order)  # R x N
-        before, lengths = self.names.find(tokens)
+        [tokens] = encoder_out["src_tokens"]  # B x N
+        if _NAMES not in state or state[_NAMES][0] is not tokens:
+            state[_NAMES] = tokens, self.names.find(tokens)
+        source = state[_NAMES][1].select(row_order(encoder_out))
         gate = self.gate(torch.cat([context.transpose(0, 1), states, embedded], dim=2))
         with without_autocast(logits):
-            weights, gained = self.raise_weights(weights, previous, tokens, before, lengths)
-            return mixture(logits, weights, gate - gained, self.names.of_tokens(tokens, lengths))
+            weights, gained = self.raise_weights(weights, previous, source)
+            return mixture(logits, weights, gate - gained, source.symbols)
 
-    def raise_weights(
-        self, weights: Tensor, previous: Tensor, tokens: Tensor, before: Tensor, lengths: Tensor
-    ) -> tuple[Tensor, Tensor]:
+    def raise_weights(self, weights: Tensor, previous: Tensor, source: SourceNames) -> tuple[Tensor, Tensor]:
         """The attention ``[R, T, N]`` with the bonuses, and the log of the factor of the sum, ``[R, T, 1]``.
 
         Args:
             weights: ``[R, T, N]``, the attention without them; what is missing to one is elsewhere in the memory
             previous: ``[R, T']`` int64, the symbols before
-            tokens, before, lengths: ``[R, N]``, the sources, and what :meth:`SharedNames.find` finds in them
+            source: the names in the sources
         """
-        names, texts = self.names, self.names.of_source[tokens]
-        longest, columns = int(lengths.max()), weights.size(1)
-        last, starts = names.of_target[previous].unsqueeze(2), (before == 0).unsqueeze(1)
-        is_written = (last == texts.unsqueeze(1)) & (last > 0)  # R x T' x N
-        blanks, steps = runs(names.is_blank[previous]), torch.arange(previous.size(1), device=last.device)
-        before_blanks = (steps - blanks).clamp(min=0).unsqueeze(2).expand_as(is_written)
-        rank = (texts.unsqueeze(2) == texts.unsqueeze(1)).tril(-1).sum(2)  # earlier tokens of the same text
-        used = (is_written.cumsum(1) > rank.unsqueeze(1)) & starts
+        names, columns = self.names, weights.size(1)
+        texts, before, starts = source.texts.unsqueeze(1), source.before.unsqueeze(1), (source.before == 0).unsqueeze(1)
+        kept = min(previous.size(1), columns + source.longest)
+        last = names.of_target[previous]  # R x T', the number of a text
+        steps = torch.arange(previous.size(1), device=last.device)
+        last_text = last.gather(1, (steps - runs(names.is_blank[previous])).clamp(min=0))  # blanks aside
+        # Of the symbols before the columns only the numbers count, so a step takes no longer in a long output.
+        past = last[:, :-columns]
+        times = last.new_zeros(len(last), names.texts).scatter_add_(1, past, torch.ones_like(past))
+        earlier = times.gather(1, source.texts.clamp(min=0)).unsqueeze(1)  # R x 1 x N
 
-        kept = min(previous.size(1), columns + longest)
-        previous, written = previous[:, -kept:], runs(names.is_part[previous])[:, -kept:]
-        found = functional.pad(is_written[:, -kept:], (1, -1))  # the token before is the last symbol
-        elsewhere = functional.pad(is_written.gather(1, before_blanks)[:, -kept:], (1, -1)) & starts
+        previous, written = previous[:, -kept:], runs(names.is_part[previous])[:, -kept:].unsqueeze(2)
+        is_written = last[:, -kept:].unsqueeze(2) == texts  # R x kept x N
+        used = (earlier + is_written[:, -columns:].cumsum(1) > source.rank.unsqueeze(1)) & starts & (texts > 0)
+        found = functional.pad(is_written, (1, -1))  # the token before is the last symbol
+        elsewhere = functional.pad(last_text[:, -columns:].unsqueeze(2) == texts, (1, -1)) & starts
         continues, is_same = torch.zeros_like(found), found
-        for count in range(1, min(longest, 1 + previous.size(1))):
+        for count in range(1, min(source.longest, 1 + kept)):
             # The last pieces that are written are those that the token has before it.
-            here = (written >= count).unsqueeze(2) & (before == count).unsqueeze(1)
+            here = (written >= count) & (before == count)
             continues |= is_same & here
             is_same = is_same & functional.pad(found, (count, -count, count, -count))
-        begins = (names.pieces[previous].unsqueeze(2) == lengths.unsqueeze(1)) & (lengths > 0).unsqueeze(1)
-        kinds = torch.stack([continues, elsewhere, begins, used[:, -kept:]], dim=3)[:, -columns:]  # R x T x N x 4
+        lengths = source.lengths.unsqueeze(1)
+        begins = (names.pieces[previous[:, -columns:]].unsqueeze(2) == lengths) & (lengths > 0)
+        kinds = torch.stack([continues[:, -columns:], elsewhere, begins, used], dim=3)  # R x T x N x 4
         weights = weights.to(torch.promote_types(weights.dtype, torch.float32))
         raised = weights * (kinds.to(weights) @ self.bonuses.to(weights)).exp()
         total = raised.sum(2, keepdim=True) + (1 - weights.sum(2, keepdim=True)).clamp(min=0)
@@ -188,57 +195,54 @@ class SourcePointer(nn.Module):
     def project(self, encoder_out: dict[str, list]) -> "PointedMemory":
         """Projects the memory of B sentences for a decoder that reads it many times."""
         projected = self.attention.project(*self.memory_type.view(encoder_out))
-        return PointedMemory(projected, encoder_out["src_tokens"][0], encoder_out)
+        return PointedMemory(projected, self.names.of_tokens(encoder_out["src_tokens"][0]), encoder_out)
 
     def mix_places(self, logits: Tensor, states: Tensor, memory: PointedMemory, places: PackedRows) -> Tensor:
         """Log-probabilities ``[Z, V]`` of the mixture in Z places of R rows, given logits and states ``[Z, D]``."""
         context, weights = self.attention.weigh(places.pad(states).transpose(0, 1), memory.projected)
         [weights] = self.memory_type.describe(weights[0], memory.encoder_out)["attn"]  # R x M x S -> R x M x N
         weights, context = places.pack(weights), places.pack(context.transpose(0, 1))  # Z x N, Z x D
-        tokens = memory.tokens.index_select(0, places.places // places.shape[1])  # Z x N
         gate = self.gate(torch.cat([context, states], dim=1))
         with without_autocast(logits):
-            own = self.names.of_tokens(tokens)
+            own = [each.select(places.places // places.shape[1]) for each in memory.symbols]
             return mixture(logits.unsqueeze(1), weights.unsqueeze(1), gate.unsqueeze(1), own).squeeze(1)
 
 
-def mixture(logits: Tensor, weights: Tensor, gate: Tensor, own: Sequence[tuple[Tensor, SymbolGroups]]) -> Tensor:
+def mixture(logits: Tensor, weights: Tensor, gate: Tensor, own: Sequence[TokenSymbols]) -> Tensor:
     """Log-probabilities ``[R, T, V]`` of the mixture, in single precision at least.
 
     Args:
         logits: ``[R, T, V]``, of P_vocab
         weights: ``[R, T, N]``, the attention a
         gate: ``[R, T, 1]``, the logit of p
-        own: the groups of symbols that each token stands for (:meth:`SharedNames.of_tokens`)
+        own: the symbols that the tokens stand for; no symbol is in two of the groups
     """
     exact = torch.promote_types(logits.dtype, torch.float32)
-    logits, weights, gate = logits.to(exact), weights.to(exact), gate.to(exact)
-    has_group = torch.stack([numbers > 0 for numbers, _ in own], dim=2).unsqueeze(1)  # R x 1 x N x groups
+    generated, weights, gate = logits.to(exact).log_softmax(2), weights.to(exact), gate.to(exact)
+    has_group = torch.stack([each.has_group for each in own], dim=2).unsqueeze(1)  # R x 1 x N x groups
     copies = has_group.any(3)
+    flat = [each.symbols.flatten(1) for each in own]  # R x MK
+    index = torch.cat(flat, dim=1).unsqueeze(1).expand(*logits.shape[:2], -1)  # R x T x all MK
     parts, totals = [], []
-    for numbers, groups in own:
-        slots = groups.slots(numbers)  # R x M
-        symbols, is_symbol = groups.symbols[slots], groups.is_symbol[slots]  # R x M x K
-        index = symbols.flatten(1).unsqueeze(1).expand(*logits.shape[:2], -1)  # R x T x MK
-        own_logits = logits.gather(2, index).unflatten(2, symbols.shape[1:])
-        is_out = ~is_symbol & is_symbol.any(2, keepdim=True)
-        total = own_logits.masked_fill(is_out.unsqueeze(1), -torch.inf).logsumexp(3)  # R x T x M
-        is_own = ((numbers.unsqueeze(2) == slots.unsqueeze(1)) & (slots > 0).unsqueeze(1)).to(exact)  # R x N x M
+    for each, shared in zip_equal(own, generated.gather(2, index).split([part.size(1) for part in flat], dim=2)):
+        is_out = ~each.is_symbol & each.is_symbol.any(2, keepdim=True)  # R x M x K
+        shared = shared.unflatten(2, is_out.shape[1:]).masked_fill(is_out.unsqueeze(1), -torch.inf)
+        total = shared.logsumexp(3)  # R x T x M, the log of G_c
+        is_own = each.is_own.to(exact)
         totals.append(total @ is_own.mT)
-        parts.append((index, is_symbol, is_own, total))
+        parts.append((each.is_symbol, is_own, total))
     # A token is shared by its groups, as P_vocab generates them.
     is_other = ~has_group & copies.unsqueeze(3)
     shares = torch.stack(totals, dim=3).masked_fill(is_other, -torch.inf).softmax(3) * copies.unsqueeze(3)
     elsewhere = 1 - (weights * copies).sum(2, keepdim=True)
     kept = gate.sigmoid() + (-gate).sigmoid() * elsewhere.clamp(min=0)
     kept = kept.clamp(min=torch.finfo(exact).tiny).log()  # k, R x T x 1
-    all_symbols = logits.logsumexp(2, keepdim=True)
-    factor = functional.logsigmoid(-gate) + all_symbols - kept  # (1 - p) / k
-    mixed = logits + (kept - all_symbols)
-    for (index, is_symbol, is_own, total), share in zip(parts, shares.unbind(3)):
+    factor = functional.logsigmoid(-gate) - kept  # (1 - p) / k
+    all_gained = []
+    for (is_symbol, is_own, total), share in zip_equal(parts, shares.unbind(3)):
         mass = (weights * share) @ is_own
         is_copied = mass > torch.finfo(exact).tiny
         ratio = mass.where(is_copied, 1).log() + factor - total
         gained = torch.logaddexp(ratio, torch.zeros_like(ratio)).where(is_copied, 0).unsqueeze(3)
-        mixed = mixed.scatter_add(2, index, (gained * is_symbol.unsqueeze(1)).flatten(2))
-    return mixed
+        all_gained.append((gained * is_symbol.unsqueeze(1)).flatten(2))
+    return (generated + kept).scatter_add(2, index, torch.cat(all_gained, dim=2))

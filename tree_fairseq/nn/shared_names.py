@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from fairseq.data import Dictionary
@@ -15,6 +15,39 @@ from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary, texts_of
 from tree_fairseq.parsing.pieces import BPE_JOINER, SENTENCEPIECE_MARK
 
 _NAME = re.compile(r"\w+")
+
+
+class TokenSymbols(NamedTuple):
+    """Which symbols of a target the tokens ``[R, N]`` of sources stand for, in M groups of at most K symbols."""
+
+    has_group: Tensor  # ``[R, N]`` bool
+    symbols: Tensor  # ``[R, M, K]`` int64
+    is_symbol: Tensor  # ``[R, M, K]`` bool, false for padding
+    is_own: Tensor  # ``[R, N, M]`` bool, the group of each token that has one
+
+    def select(self, rows: Tensor) -> TokenSymbols:
+        """The sources ``rows``, ``[R']`` int64."""
+        return TokenSymbols(*(part.index_select(0, rows) for part in self))
+
+
+class SourceNames(NamedTuple):
+    """The names in sources of the tokens ``[R, N]``, and the symbols that the tokens stand for."""
+
+    texts: Tensor  # ``[R, N]`` int64, the number of each token's text; -1 for texts that only the source has
+    before: Tensor  # ``[R, N]`` int64, how many pieces of its name stand before each token
+    lengths: Tensor  # ``[R, N]`` int64, the number of pieces of the name that begins at a token, or 0
+    rank: Tensor  # ``[R, N]`` int64, how many tokens before it have the text of each
+    longest: int  # the largest of the lengths
+    symbols: list[TokenSymbols]
+
+    def select(self, rows: Tensor | None) -> SourceNames:
+        """The sources ``rows``, ``[R']`` int64; all of them without rows."""
+        if rows is None:
+            return self
+        *parts, longest, symbols = self
+        return SourceNames(
+            *(part.index_select(0, rows) for part in parts), longest, [each.select(rows) for each in symbols]
+        )
 
 
 class SymbolGroups(nn.Module):
@@ -50,18 +83,24 @@ class SymbolGroups(nn.Module):
         numbers = {text: number for number, text in enumerate(found, 1)}
         return cls([numbers.get(text, 0) for text in sources], [[], *found.values()], pad)
 
-    def slots(self, numbers: Tensor) -> Tensor:
-        """Returns each group with one of the numbers ``[R, N]`` once, ``[R, M]``, or all groups if these are fewer."""
+    def of_tokens(self, numbers: Tensor) -> TokenSymbols:
+        """The symbols of tokens, given the number ``[R, N]`` of the group of each, or 0.
+
+        There is each group with one of the numbers once, or all groups if these are fewer.
+        """
         if len(self.symbols) <= numbers.size(1):
-            return torch.arange(len(self.symbols), device=numbers.device).expand(len(numbers), -1)
-        is_again = (numbers.unsqueeze(2) == numbers.unsqueeze(1)).tril(-1).any(2)
-        return numbers.masked_fill(is_again, 0)
+            slots = torch.arange(len(self.symbols), device=numbers.device).expand(len(numbers), -1)  # R x M
+        else:
+            slots = numbers.masked_fill(earlier_equals(numbers) > 0, 0)
+        is_own = (numbers.unsqueeze(2) == slots.unsqueeze(1)) & (slots > 0).unsqueeze(1)
+        return TokenSymbols(numbers > 0, self.symbols[slots], self.is_symbol[slots], is_own)
 
 
 class SharedNames(nn.Module):
     """The texts that two dictionaries share, and names in pieces: those of a source, and spelled leaves of a target.
 
     Attributes:
+        texts: how many numbers of texts there are
         of_source, of_target: ``[V_source]`` and ``[V]`` int64, the number of the text of each symbol, whatever its
             case; 0 for texts that only one of them has
         is_name: ``[V_source]`` bool, a name or a piece of one
@@ -104,6 +143,7 @@ class SharedNames(nn.Module):
             spelled[count].append(symbol)
         folded = [[text and text.casefold() for text in texts] for texts in (sources, targets)]
         numbers = {text: number for number, text in enumerate(sorted(set(folded[0]) & set(folded[1]) - {None}), 1)}
+        self.texts = 1 + len(numbers)
         tables = {
             "of_source": [numbers.get(text, 0) for text in folded[0]],
             "of_target": [numbers.get(text, 0) for text in folded[1]],
@@ -120,13 +160,8 @@ class SharedNames(nn.Module):
         leaves = SymbolGroups.of_texts(*folded, is_leaf, target.pad())
         self.groups = nn.ModuleList([words, leaves, SymbolGroups([], [[], *spelled[1:]], target.pad())])
 
-    def find(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """Finds the names in sources ``[R, N]``.
-
-        Returns:
-            ``[R, N]`` int64, how many pieces of its name stand before each token, and the number of pieces of the name
-            that begins at a token, or 0
-        """
+    def find(self, tokens: Tensor) -> SourceNames:
+        """Finds the names in sources ``[R, N]``."""
         is_name = self.is_name[tokens]
         continues = is_name & self.is_inner[tokens]
         continues[:, 1:] &= (is_name & self.is_open[tokens])[:, :-1]
@@ -135,20 +170,24 @@ class SharedNames(nn.Module):
         number = starts.cumsum(1) * is_name  # of the name of each token, from 1
         lengths = torch.zeros(len(tokens), tokens.size(1) + 1, dtype=torch.int64, device=tokens.device)
         lengths.scatter_add_(1, number, is_name.long())
-        return runs(continues), lengths.gather(1, number) * starts
+        lengths = lengths.gather(1, number) * starts
+        texts = self.of_source[tokens]
+        texts = texts.masked_fill(texts == 0, -1)
+        # A name of a length that no leaf has is copied by its text alone.
+        spelled = self.groups[-1]
+        known = lengths * (lengths < len(spelled.symbols))
+        symbols = [*self.of_tokens(tokens), spelled.of_tokens(known * spelled.is_symbol.any(1)[known])]
+        longest = int(lengths.max())
+        return SourceNames(texts, runs(continues), lengths, earlier_equals(texts), longest, symbols)
 
-    def of_tokens(self, tokens: Tensor, lengths: Tensor | None = None) -> list[tuple[Tensor, SymbolGroups]]:
-        """Returns the groups, and ``[R, N]`` int64, which of them each of the tokens ``[R, N]`` stands for, or 0.
+    def of_tokens(self, tokens: Tensor) -> list[TokenSymbols]:
+        """The symbols that the tokens ``[R, N]`` stand for by their texts, thus not the spelled leaves."""
+        return [groups.of_tokens(groups.of_source[tokens]) for groups in list(self.groups)[:-1]]
 
-        ``lengths`` are those of :meth:`find`; without them, no token stands for spelled leaves.
-        """
-        *of_texts, spelled = self.groups
-        found = [(groups.of_source[tokens], groups) for groups in of_texts]
-        if lengths is not None:
-            # A name of a length that no leaf has is copied by its text alone.
-            lengths = lengths * (lengths < len(spelled.symbols))
-            found.append((lengths * spelled.is_symbol.any(1)[lengths], spelled))
-        return found
+
+def earlier_equals(numbers: Tensor) -> Tensor:
+    """How many numbers before each one in its row equal it, ``[R, N]``, both int64."""
+    return (numbers.unsqueeze(2) == numbers.unsqueeze(1)).tril(-1).sum(2)
 
 
 def runs(is_in: Tensor) -> Tensor:
