@@ -179,6 +179,37 @@ def test_a_model_copies_as_the_equations_say(arch):
             decoder.pointer.bonuses.copy_(kept)
 
 
+@pytest.mark.parametrize("arch", [STOCK, "tree_transformer_tiny"])
+def test_a_search_finds_names_once_and_forgets_finished_sentences(arch, monkeypatch):
+    """Sentences of one beam or two; the first of them ends after three steps."""
+    task = tiny_task(joined=True)
+    model = build(task, "--copy-source", arch=arch)
+    torch.nn.init.constant_(model.decoder.pointer.bonuses, 2)
+    torch.manual_seed(0)
+    lengths = (7, 7, 7)  # fairseq's encoder leaves out a mask of padding
+    inputs = net_input(pairs(task, *lengths)) if arch != STOCK else stock_inputs(task, *lengths)
+    encoder, decoder = model.encoder, model.decoder
+    with torch.no_grad():
+        encoder_out = model.read(**{name: value for name, value in inputs.items() if name != "prev_output_tokens"})
+        found, find = [], SharedNames.find
+        monkeypatch.setattr(SharedNames, "find", lambda self, tokens: found.append(1) or find(self, tokens))
+        rows = torch.tensor([0, 0, 1, 1, 2, 2])
+        previous = torch.randint(4, len(task.target_dictionary), (6, 6))
+        encoder_out = encoder.reorder_encoder_out(encoder_out, rows)
+        expected, _ = decoder(previous, encoder_out)
+        del found[:]
+        state, order = {}, torch.arange(6)
+        for step, moved in enumerate([[0, 0, 3, 2, 4, 5], [1, 0, 2, 3, 5, 4], [3, 2, 4, 5], [1, 0, 3, 3], [2, 3]], 1):
+            scores, _ = decoder(previous[order, :step], encoder_out, incremental_state=state)
+            torch.testing.assert_close(scores[:, 0], expected[order, step - 1], rtol=1e-5, atol=1e-5)
+            moved = torch.tensor(moved)
+            decoder.reorder_incremental_state_scripting(state, moved)
+            encoder_out, order = encoder.reorder_encoder_out(encoder_out, moved), order[moved]
+        scores, _ = decoder(previous[order], encoder_out, incremental_state=state)
+        torch.testing.assert_close(scores[:, 0], expected[order, 5], rtol=1e-5, atol=1e-5)
+    assert len(found) == 1
+
+
 def test_names_of_a_source_are_found_in_subwords_of_either_kind_and_in_trees():
     programs = SymbolDictionary(
         dictionary('Name\\s"^2', '"get^0', '"x^0', 'Name\\s"y^0', 'arg\\s"^1'), TARGETS.encoding, TARGETS.notation

@@ -57,7 +57,7 @@ from tree_fairseq.support.python_versions import zip_equal
 POINTER = "decoder.pointer."
 """Begins the names of the weights of a model that copies which other models do not have."""
 
-_NAMES = "pointer_names"  # in the state of a decoding: the tokens of the sources, and the names in them
+_NAMES = "pointer_names"  # in the state of a decoding: the names in the source of each row
 
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
@@ -145,14 +145,19 @@ class SourcePointer(nn.Module):
         held = self.attention.held(*self.memory_type.view(encoder_out), state)
         context, weights = self.attention.weigh(states.transpose(0, 1), held)
         [weights] = self.memory_type.describe(weights[0], encoder_out)["attn"]  # R x T x S -> R x T x N
-        [tokens] = encoder_out["src_tokens"]  # B x N
-        if _NAMES not in state or state[_NAMES][0] is not tokens:
-            state[_NAMES] = tokens, self.names.find(tokens)
-        source = state[_NAMES][1].select(row_order(encoder_out))
+        if _NAMES not in state:
+            state[_NAMES] = self.names.find(encoder_out["src_tokens"][0]).select(row_order(encoder_out))
+        source = state[_NAMES]
         gate = self.gate(torch.cat([context.transpose(0, 1), states, embedded], dim=2))
         with without_autocast(logits):
             weights, gained = self.raise_weights(weights, previous, source)
             return mixture(logits, weights, gate - gained, source.symbols)
+
+    def reorder_incremental_state(self, incremental_state: dict, new_order: Tensor) -> None:
+        """Leaves out the rows of finished sentences; as in fairseq's attention, other rows stay in their sentence."""
+        names = incremental_state.get(_NAMES)
+        if names is not None and len(names.texts) != len(new_order):
+            incremental_state[_NAMES] = names.select(new_order)
 
     def raise_weights(self, weights: Tensor, previous: Tensor, source: SourceNames) -> tuple[Tensor, Tensor]:
         """The attention ``[R, T, N]`` with the bonuses, and the log of the factor of the sum, ``[R, T, 1]``.
