@@ -12,17 +12,20 @@ import json
 from pathlib import Path
 
 from preprocess.command import prepare_data_set
-from preprocess.corpora import read_json_list, write_columns
+from preprocess.corpora import CorpusError, read_json_list, write_columns
 
-SPLITS = {"train": "train", "dev": "valid", "test": "test", "8": "valid", "9": "test", "exclude": "excluded"}
+SPLITS = {"dev": "valid", "test": "test", "8": "valid", "9": "test", "exclude": "excluded"}
+SPLITS.update(dict.fromkeys(("train", *"01234567"), "train"))
 
 
 def prepare(path: Path, output: Path, kind: str) -> dict[str, int]:
-    """Writes the splits of a set, by query or by question; returns the numbers of pairs."""
+    """Writes the splits by query or by question; returns their sizes. Raises CorpusError for splits of other names."""
     rows: dict[str, list[tuple[str, str, str]]] = {"train": [], "valid": [], "test": [], "excluded": []}
     for entry in read_json_list(path):
         for sentence in entry["sentences"]:
-            split = SPLITS.get(str(entry["query-split"] if kind == "query" else sentence["question-split"]), "train")
+            split = SPLITS.get(name := str(entry["query-split"] if kind == "query" else sentence["question-split"]))
+            if split is None:
+                raise CorpusError(f"{path}: the {kind} split of a pair is {name!r}; give another --split")
             texts = (sentence["text"], entry["sql"][0])
             rows[split].append((*(" ".join(text.split()) for text in texts), json.dumps(sentence["variables"])))
     del rows["excluded"]

@@ -35,3 +35,12 @@ def test_pairs_are_split_by_query_or_by_question(tmp_path, monkeypatch, kind, tr
         assert lines(tmp_path / "text" / f"{split}.sql") == [queries[question] for question in questions]
         values = [json.loads(line) for line in lines(tmp_path / "text" / f"{split}.variables")]
         assert values == [{"x0": question[-1]} for question in questions]
+
+
+def test_a_set_without_a_split_is_refused(tmp_path, monkeypatch, capsys):
+    """WikiSQL has splits by question alone."""
+    (tmp_path / "wiki.json").write_text(json.dumps([entry("SELECT 1 ;", "N/A", ("q a", "train"))]))
+    monkeypatch.setattr("sys.argv", ["text2sql", "wiki", "--data", str(tmp_path), "--output", str(tmp_path / "text")])
+    assert text2sql.main() == 1
+    assert "wiki.json: the query split of a pair is 'N/A'; give another --split" in capsys.readouterr().err
+    assert not (tmp_path / "text").exists()
