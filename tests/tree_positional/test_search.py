@@ -328,6 +328,9 @@ class Refusals:
     def is_possible(self, ids) -> bool:
         return any(tree[: len(ids)] == tuple(ids) for tree in self.allowed)
 
+    def impossible(self, before, symbols) -> list[int]:
+        return [symbol for symbol in symbols if not self.is_possible([*before, symbol])]
+
 
 @settings(max_examples=30, deadline=None)
 @given(drawn=all_trees(), seed=st.integers(0, 99), data=st.data())

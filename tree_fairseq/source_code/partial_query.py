@@ -8,7 +8,6 @@ the exception: SQLite runs them, and they hold for no row.
 
 from __future__ import annotations
 
-from copy import copy
 from typing import NamedTuple
 
 from tree_fairseq.source_code.productions import REST, Link, is_piece, parse_label
@@ -92,8 +91,8 @@ class PartialQuery:
 
     def then(self, label: str, arity: int) -> PartialQuery:
         """The query with one more symbol. Raises Unbound if no end of it makes a query that runs."""
-        query = copy(self)
-        query._scopes = Scopes(self._scopes)
+        query = PartialQuery.__new__(PartialQuery)  # several times as fast as a copy
+        query._scopes, query._open = Scopes(self._scopes), self._open
         query._add(label, arity)
         query._close_complete()
         query._test_names()

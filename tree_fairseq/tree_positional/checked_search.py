@@ -55,10 +55,15 @@ class ProgramCheck:
 
     def is_possible(self, ids: Sequence[int]) -> bool:
         """Whether the names of an incomplete program are bound, or may still be."""
-        if not self._states:
-            return True
         *before, last = ids
-        return self._then(self._state(tuple(before)), last) is not None
+        return not self.impossible(before, [last])
+
+    def impossible(self, before: Sequence[int], symbols: Sequence[int]) -> list[int]:
+        """Those of the symbols after which some name of a program, of which there are ``before``, cannot be bound."""
+        if not self._states:
+            return []
+        state = self._state(tuple(before))
+        return [symbol for symbol in symbols if self._then(state, symbol) is None]
 
     def _state(self, ids: tuple[int, ...]) -> PartialQuery | None:
         """The state after these symbols; it is kept, because searches add one symbol after the other."""
@@ -139,7 +144,7 @@ class CheckedSearch(Search):
             if counts[row, is_end] == (MOST_ENDS if is_end else MOST_UNBOUND):
                 others = [other for other in self._all(row, is_end) if (row, other) not in checked]
                 checked.update((row, other) for other in others)
-                refused += [(row, i) for i in others if is_end or not self.check.is_possible([*before, i])]
+                refused += [(row, other) for other in (others if is_end else self.check.impossible(before, others))]
         return refused
 
     def _is_program(self, sentence: int, ids: list[int]) -> bool:
