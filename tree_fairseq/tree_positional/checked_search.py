@@ -59,7 +59,7 @@ class ProgramCheck:
         return not self.impossible(before, [last])
 
     def impossible(self, before: Sequence[int], symbols: Sequence[int]) -> list[int]:
-        """Those of the symbols after which some name of a program, of which there are ``before``, cannot be bound."""
+        """The symbols that, after those of ``before``, leave a name of the program that nothing can bind."""
         if not self._states:
             return []
         state = self._state(tuple(before))

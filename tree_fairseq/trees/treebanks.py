@@ -79,7 +79,7 @@ def _without_notes(tree: Tree, left_out: Counter[str]) -> Tree | None:
 
 
 def _note(node: Tree) -> str:
-    """The name under which a node that is no part of the sentence is counted; empty for other nodes."""
+    """The name of a node that is not part of the sentence, by which it is counted; empty for other nodes."""
     if node.label in _NOTES or node.label in _NO_WORDS:
         return node.label
     if node.is_preterminal:
