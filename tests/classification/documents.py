@@ -13,7 +13,7 @@ from tests.nn.tree_rows import SYMBOLS
 from tree_fairseq.classification import sequence_classifiers, tree_lstm_classifier, tree_transformer_classifier  # noqa: F401  (register)
 from tree_fairseq.classification.classifier import ClassTask, TreeClassifier
 from tree_fairseq.support.python_versions import zip_equal
-from tree_fairseq.tasks.tree_task import trees_read
+from tree_fairseq.tasks.unread_trees import trees_read
 
 NUM_CLASSES = 3
 ARCHITECTURES = [f"{name}_classifier_tiny" for name in ("tree_transformer", "tree_lstm", "transformer", "lstm")]

@@ -18,7 +18,7 @@ from tests.end_to_end.tiny_programs import write_corpus
 from tree_fairseq import hub
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.errors import DataFolderError, DictionaryMismatchError, MissingTreesError, StructuralSearchError
-from tree_fairseq.tasks.tree_task import TreeEnsemble
+from tree_fairseq.tasks.unread_trees import TreeEnsemble
 from tree_fairseq.trees.notations import notation_named
 
 SIZES = (

@@ -23,7 +23,7 @@ from tree_fairseq.classification.task import INPUT, ClassificationConfig, Classi
 from tree_fairseq.errors import InputError
 from tree_fairseq.support.options import option
 from tree_fairseq.tasks.pair_dataset import NewLines
-from tree_fairseq.tasks.tree_task import trees_read
+from tree_fairseq.tasks.unread_trees import trees_read
 
 logger = logging.getLogger(__name__)
 

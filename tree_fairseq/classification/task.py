@@ -32,7 +32,8 @@ from tree_fairseq.nn.tree_batch import TreeReader, as_stored
 from tree_fairseq.parsing.trust import options_for_new_text, require_read_by_parser
 from tree_fairseq.support.options import option
 from tree_fairseq.tasks.pair_dataset import NewLines, first_line_of
-from tree_fairseq.tasks.tree_task import NewTextConfig, TreeTask, TreeTaskConfig, require_same_folders
+from tree_fairseq.tasks.same_data import require_same_folders
+from tree_fairseq.tasks.tree_task import NewTextConfig, TreeTask, TreeTaskConfig
 from tree_fairseq.tasks.unknown_tokens import count_typed
 from tree_fairseq.trees.spans import decode
 from tree_fairseq.trees.tree import Forest

@@ -19,16 +19,11 @@ from tree_fairseq.nn.modalities import CONSTITUENCY, SEQUENCE, SOURCE_INPUTS, SY
 from tree_fairseq.nn.tree_batch import NodeArrays, TreeReader
 from tree_fairseq.parsing.trust import require_read_by_parser
 from tree_fairseq.tasks.pair_dataset import NewSpanPairDataset, SpanPairDataset, SymbolPairDataset, collate_symbol_trees
+from tree_fairseq.tasks.same_data import digest_of, require_same_folders
 from tree_fairseq.tasks.sides import ParsedSide, load_side
-from tree_fairseq.tasks.tree_task import (
-    NewTextConfig,
-    TreeTask,
-    TreeTaskConfig,
-    digest_of,
-    end_sources,
-    require_same_folders,
-)
+from tree_fairseq.tasks.tree_task import NewTextConfig, TreeTask, TreeTaskConfig
 from tree_fairseq.tasks.unknown_tokens import count_typed
+from tree_fairseq.tasks.unread_trees import end_sources
 from tree_fairseq.trees.tree import Forest
 
 logger = logging.getLogger(__name__)

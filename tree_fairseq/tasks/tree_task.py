@@ -1,116 +1,28 @@
-"""Bases of tasks: trees in batches, facts in checkpoints, resumed runs, half precision on CPUs, validation."""
+"""The base of tasks: trees in batches, facts in checkpoints, resumed runs, half precision on CPUs."""
 
 import argparse
 import contextlib
-import hashlib
 import logging
 import math
-from argparse import Namespace
-from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Optional
 
 import torch
 from fairseq import utils
-from fairseq.data import Dictionary
 from fairseq.dataclass import FairseqDataclass
-from fairseq.logging import metrics
 from fairseq.sequence_generator import EnsembleModel, EnsembleModelWithAlignment
 from fairseq.tasks import FairseqTask
-from torch import nn
-from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tree_fairseq.data_bin.manifest import Manifest
-from tree_fairseq.errors import DataFolderError, DictionaryMismatchError, InputError
+from tree_fairseq.errors import DataFolderError, InputError
 from tree_fairseq.nn.tensors import has_fast_bfloat16, padding_assumed
 from tree_fairseq.support.options import option, refuse_unread
+from tree_fairseq.tasks.same_data import require_same_facts
+from tree_fairseq.tasks.unread_trees import AlignedTreeEnsemble, TreeEnsemble, drop_trees, trees_read
 
 logger = logging.getLogger(__name__)
-
-
-def trees_read(model) -> tuple[str, ...]:
-    """Returns the names of the trees in ``net_input`` that a model, or its class, reads; fairseq's models read none."""
-    return getattr(model, "tree_inputs", ())
-
-
-def drop_trees(model: nn.Module, names: Collection[str]) -> None:
-    """Drops the named trees from the ``net_input`` of a model that does not read them.
-
-    A stock architecture can then train on a folder with trees, and join an ensemble of models that read them
-    (:class:`TreeEnsemble`).
-    """
-    model.unread_trees = frozenset(names)
-    model.register_forward_pre_hook(lambda module, args, kwargs: (args, inputs_read(module, kwargs)), with_kwargs=True)
-
-
-def end_sources(model: nn.Module, dictionary: Dictionary) -> None:
-    """Gives a model of another task the sources that it was trained on, which end with EOS even if they are trees."""
-    model.source_end = (dictionary.eos(), dictionary.pad())
-
-
-def inputs_read(model: nn.Module, inputs: dict[str, Any]) -> dict[str, Any]:
-    """Returns the inputs as a model reads them: without :func:`drop_trees`' trees, with the end of :func:`end_sources`.
-
-    Sources are ``[B, N]``, padded on either side.
-    """
-    unread = getattr(model, "unread_trees", ())
-    read = {name: value for name, value in inputs.items() if name not in unread}
-    if hasattr(model, "source_end"):
-        tokens, (eos, pad) = read["src_tokens"], model.source_end
-        after = (torch.arange(1, 1 + tokens.size(1), device=tokens.device) * tokens.ne(pad)).amax(1, keepdim=True)
-        read["src_tokens"] = functional.pad(tokens, (0, 1), value=pad).scatter(1, after, eos)
-        read["src_lengths"] = read["src_lengths"] + 1
-    return read
-
-
-class TreeEnsemble(EnsembleModel):
-    """fairseq's ensemble; it calls the encoders past the hooks of torch, so it drops their unread trees itself."""
-
-    def forward_encoder(self, net_input: dict[str, Any]) -> Optional[list[dict]]:
-        """Encodes a batch by each model; None if the models have no encoder."""
-        if not self.has_encoder():
-            return None
-        return [model.encoder.forward_torchscript(inputs_read(model, net_input)) for model in self.models]
-
-
-class AlignedTreeEnsemble(TreeEnsemble, EnsembleModelWithAlignment):
-    """An ensemble that drops unread trees, for a generator with ``--print-alignment``."""
-
-
-def require_same_facts(theirs: dict[str, Any], ours: dict[str, Any], data: str) -> None:
-    """Makes sure that a checkpoint's data and ours agree in all :meth:`TreeTask.checkpoint_facts` that it has."""
-    differing = []
-    for name in filter(theirs.__contains__, ours):
-        facts = [each[name] if isinstance(ours[name], dict) else {name: each[name]} for each in (theirs, ours)]
-        for what, their_value, our_value in _differences(*facts):
-            are_lists = isinstance(their_value, list) and isinstance(our_value, list)
-            counted = are_lists and len(their_value) != len(our_value)
-            differing.append(f"{what} ({len(their_value)}, not {len(our_value)})" if counted else what)
-    if differing:
-        raise DictionaryMismatchError(
-            f"a checkpoint was trained with other {', '.join(differing)} than those of {data}; use the folder that it "
-            "was trained on, or one that was preprocessed with its options and dictionaries (--srcdict, --tgtdict)"
-        )
-
-
-_FACT_NAMES = {
-    "insertion_labels": "labels of the targets",
-    "keep_unary": "nodes (--keep-unary)",
-    "source_dictionary": "words of the source",
-    "target_dictionary": "words of the target",
-}
-
-
-def _differences(theirs: dict, ours: dict, side: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Yields the name and both values of each fact that differs. Only facts about a side may be missing on one hand."""
-    for name in {**ours, **theirs}:
-        their_value, our_value = theirs.get(name), ours.get(name)
-        if isinstance(their_value, dict) or isinstance(our_value, dict):
-            yield from _differences(their_value or {}, our_value or {}, f" of the {name}")
-        elif their_value != our_value and (side or (name in theirs and name in ours)):
-            yield _FACT_NAMES.get(name, name) + side, their_value, our_value
 
 
 def empty_hypothesis() -> dict[str, Any]:
@@ -145,28 +57,6 @@ class NewTextConfig(TreeTaskConfig):
     corenlp_url: Optional[str] = option(
         None, "server of --tree-parser corenlp for new text, where it is not on this machine"
     )
-
-
-def digest_of(dictionary: Dictionary) -> str:
-    """Returns a digest of the symbols of a dictionary in their order, which decides what ids mean."""
-    return hashlib.sha256("\n".join(dictionary.symbols).encode()).hexdigest()
-
-
-def require_same_folders(data: str) -> None:
-    """Makes sure that several folders, joined by ``:``, have the dictionaries, labels and parsers of the first.
-
-    Raises DictionaryMismatchError before anything is read; it compares what ``tree.json`` has of each.
-    """
-    first, *others = utils.split_paths(data)
-    manifest = Manifest.load(first)
-    for folder in others:
-        if found := manifest.differences(Manifest.load(folder)):
-            languages = [lang for lang in (manifest.source_lang, manifest.target_lang) if lang]
-            flags = " ".join(map("{} {}/dict.{}.txt".format, ("--srcdict", "--tgtdict"), [first] * 2, languages))
-            raise DictionaryMismatchError(
-                f"{folder} differs from {first} in {', '.join(found)}, so its ids would mean other words, or its trees "
-                f"other things: preprocess it again with {flags}, and with the options of {first}"
-            )
 
 
 class _DataAction(argparse.Action):
@@ -332,46 +222,3 @@ class TreeTask(FairseqTask):
                 return criterion(*args, **kwargs)
 
         return in_half_precision
-
-
-@dataclass
-class ValidationAccuracyConfig(FairseqDataclass):
-    """Options of validating by generating."""
-
-    eval_accuracy: bool = option(
-        False, "validate by greedy generation, and report as accuracy the share of targets that are generated exactly"
-    )
-
-
-class ValidationAccuracyTask(FairseqTask):
-    """The part of a task that validates by generating; comes before fairseq's own task among the bases of a class."""
-
-    cfg: ValidationAccuracyConfig
-
-    def build_model(self, cfg, from_checkpoint: bool = False):
-        """Builds any architecture, and with ``--eval-accuracy`` the generator that validates it."""
-        model = super().build_model(cfg, from_checkpoint)
-        if self.cfg.eval_accuracy:
-            self.validation_generator = self.build_generator([model], Namespace(beam=1))
-        return model
-
-    def valid_step(self, sample, model, criterion):
-        """Does the step of fairseq; ``--eval-accuracy`` also counts the targets that are generated exactly."""
-        loss, sample_size, logging_output = super().valid_step(sample, model, criterion)
-        if self.cfg.eval_accuracy:
-            hypotheses = self.inference_step(self.validation_generator, [model], sample)
-            logging_output["_accurate"] = self.count_accurate(sample, hypotheses)
-            logging_output["_generated"] = len(sample["target"])
-        return loss, sample_size, logging_output
-
-    def count_accurate(self, sample: dict, hypotheses: list[list[dict]]) -> int:
-        """Counts the targets of a batch that are generated exactly; hypotheses come best first, if there are any."""
-        raise NotImplementedError
-
-    def reduce_metrics(self, logging_outputs, criterion):
-        """Logs the metrics of fairseq; ``--eval-accuracy`` adds ``accuracy`` in percent."""
-        super().reduce_metrics(logging_outputs, criterion)
-        total = sum(int(output.get("_generated", 0)) for output in logging_outputs)
-        if self.cfg.eval_accuracy and total:
-            accurate = sum(int(output.get("_accurate", 0)) for output in logging_outputs)
-            metrics.log_scalar("accuracy", 100 * accurate / total, total, round=2)

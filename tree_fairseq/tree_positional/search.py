@@ -25,7 +25,7 @@ from torch import Tensor
 from tree_fairseq.data_bin.symbol_dictionary import FieldTable, SymbolTable
 from tree_fairseq.errors import StructuralSearchError
 from tree_fairseq.support.options import refuse_flags
-from tree_fairseq.tasks.tree_task import TreeEnsemble
+from tree_fairseq.tasks.unread_trees import TreeEnsemble
 from tree_fairseq.tree_positional.checked_search import CheckedSearch, ProgramCheck
 from tree_fairseq.tree_positional.hypotheses import LegalSymbols, TreeHypotheses
 from tree_fairseq.trees.symbols import unknown_symbol

@@ -15,7 +15,7 @@ from tree_fairseq.source_code.field_types import FieldTypes
 from tree_fairseq.source_code.schema import Schema
 from tree_fairseq.support.options import option, refuse_unread
 from tree_fairseq.tasks.translation import TranslationWithTreesConfig, TranslationWithTreesTask
-from tree_fairseq.tasks.tree_task import ValidationAccuracyConfig, ValidationAccuracyTask
+from tree_fairseq.tasks.validation_accuracy import ValidationAccuracyConfig, ValidationAccuracyTask
 from tree_fairseq.tree_positional.checked_search import ProgramCheck
 from tree_fairseq.tree_positional.search import StructuralGenerator
 from tree_fairseq.trees.notations import notation_named
