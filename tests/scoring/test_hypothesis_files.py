@@ -215,6 +215,13 @@ def test_references_of_another_split_are_a_warning(folder, caplog):
     assert "Give the references of the split that was generated" in caplog.messages[0]
 
 
+def test_programs_that_their_library_wrote_anew_are_no_other_references(folder, caplog):
+    write("gen", ["T-0\tSELECT COUNT(*) FROM t", "H-0\t-1\tSELECT COUNT(*) FROM t"])
+    write("same", ["SELECT COUNT( * ) > 0 FROM T ;"])
+    score("--metrics", "code", "--notation", "sql", hypotheses="gen", references=("same",))
+    assert "T- lines" not in caplog.text
+
+
 def test_trees_that_match_in_other_blanks_are_a_warning(folder, caplog):
     write("forms", ['{"a": 1, "b": [1, 2]}', '{"a": 2}'])
     write("outputs", ['{"a":1,"b":[1,2]}', '{"a":3}'])

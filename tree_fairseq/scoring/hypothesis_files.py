@@ -25,6 +25,7 @@ from tree_fairseq.scoring.outputs import detokenize, read_output_texts, read_ref
 from tree_fairseq.scoring.predictions import ClassMeasure, NumberMeasure, read_class, read_number
 from tree_fairseq.scoring.program_measures import Programs
 from tree_fairseq.scoring.significance import BOOTSTRAP, RANDOMIZATION, SAMPLES, Resampling
+from tree_fairseq.source_code.language import Language
 from tree_fairseq.support.files import write_json
 from tree_fairseq.support.logs import failed, log_to_standard_error
 from tree_fairseq.support.options import given_arguments, refuse_unread
@@ -168,7 +169,9 @@ class FileSet(TestSet):
         return lines if self.args.detokenize is None else detokenize(lines, self.args.detokenize)
 
     def measures(self, system: Path) -> dict[str, measures.Measure]:
-        lines, invalid = read_output_texts(system, self.references)
+        # Programs are written anew by their library, so the references that fairseq-generate writes have other blanks.
+        is_program = isinstance(notation_named(self.args.notation), Language)
+        lines, invalid = read_output_texts(system, self.count, None if is_program else self.references)
         trees = ["" if number in invalid else line for number, line in enumerate(lines)]
         names = self.args.metrics
         return {name: self._measure(name, trees if name in ("tree", "brackets", "code") else lines) for name in names}

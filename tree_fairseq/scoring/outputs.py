@@ -108,23 +108,24 @@ def read_hypotheses(path: str | Path, count: int) -> list[str]:
 _HYPOTHESIS = re.compile(r"H-\d+\t")
 
 
-def read_output_texts(path: Path, references: Sequence[Sequence[str]]) -> tuple[list[str], set[int]]:
-    """Reads the best output of each sentence of the references: lines of text, or the output of fairseq-generate.
+def read_output_texts(path: Path, count: int, references: Sequence[Sequence[str]] | None) -> tuple[list[str], set[int]]:
+    """Reads the best output of each of ``count`` sentences: lines of text, or the output of fairseq-generate.
 
     Of the latter the ``D-`` lines are read, or the ``H-`` lines if it has no ``D-`` lines; a sentence without a
-    hypothesis has an empty text. Also returns the numbers of the sentences whose output was marked as invalid. Raises
-    ScoringError for another number of sentences, and as :func:`read_complete`.
+    hypothesis has an empty text. Also returns the numbers of the sentences whose output was marked as invalid. Logs a
+    warning if the references that were generated with are not these ``references``. Raises ScoringError for another
+    number of sentences, and as :func:`read_complete`.
     """
     if not path.is_file():
         raise missing(path)
-    count = len(references[0])
     lines = list(read_lines(path))
     if not any(map(_HYPOTHESIS.match, lines)):
         if len(lines) != count:
             raise ScoringError(f"{path} has {len(lines)} lines, the references are {count}: line n belongs to line n")
         return lines, set()
     outputs = read_complete(path, count)
-    _warn_of_other_references(path, outputs.targets, references)
+    if references is not None:
+        _warn_of_other_references(path, outputs.targets, references)
     texts = [outputs.detokenized.get(index, outputs.best.get(index, "")) for index in range(count)]
     return texts, set(filter(outputs.is_invalid, range(count)))
 
