@@ -11,7 +11,6 @@ A model of a classification task has ``model.classify(["a moving film ."])``.
 from __future__ import annotations
 
 import functools
-import logging
 import math
 import os
 from pathlib import Path
@@ -35,8 +34,6 @@ from tree_fairseq.tasks.tree_task import TreeTask
 from tree_fairseq.tasks.unknown_tokens import count_typed
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
 from tree_fairseq.trees.tree import Forest, Tree
-
-logger = logging.getLogger(__name__)
 
 # The package registers by itself only where fairseq was imported before it.
 tree_fairseq.register()

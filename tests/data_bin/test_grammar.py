@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.tree_positional.all_trees import Vocabulary
-from tree_fairseq.data_bin.symbol_dictionary import ROOT, collect_grammar, load_grammar, write_grammar
+from tree_fairseq.data_bin.grammar import ROOT, collect_grammar, load_grammar, write_grammar
 from tree_fairseq.errors import CorruptFileError, DictionaryMismatchError, SymbolTreeError
 from tree_fairseq.trees.symbols import NULL, SymbolEncoding
 from tree_fairseq.trees.tree import Tree

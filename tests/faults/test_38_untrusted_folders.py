@@ -25,9 +25,9 @@ from tree_fairseq import errors, hub
 from tree_fairseq.__main__ import COMMANDS
 from tree_fairseq.classification.folder import ClassificationRecord
 from tree_fairseq.commands import annotate, check, explore, export, release
+from tree_fairseq.data_bin.grammar import load_grammar
 from tree_fairseq.data_bin.manifest import FileRecord, Manifest
 from tree_fairseq.data_bin.staging import Staging, staging_path
-from tree_fairseq.data_bin.symbol_dictionary import load_grammar
 from tree_fairseq.data_bin.token_files import load_dictionary, token_words
 from tree_fairseq.explorer.comparison import Comparison
 from tree_fairseq.explorer.server import ExplorerServer

@@ -15,9 +15,9 @@ from fairseq.data import Dictionary, data_utils
 
 from tests.fuzz.law import Choices, damaged, scratch, target
 from tree_fairseq.commands.release import write_released_model
+from tree_fairseq.data_bin.grammar import load_grammar, write_grammar
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.records import SideRecord, SplitRecord
-from tree_fairseq.data_bin.symbol_dictionary import load_grammar, write_grammar
 from tree_fairseq.data_bin.token_files import load_dictionary, token_lengths
 from tree_fairseq.data_bin.tree_store import TreeBlock, TreeStore, TreeStoreWriter, load_label_dictionary
 from tree_fairseq.errors import TreeFairseqError

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from fairseq.data import Dictionary
 
-from tree_fairseq.data_bin.symbol_dictionary import ROOT, FieldTable, SymbolTable, collect_grammar
+from tree_fairseq.data_bin.grammar import ROOT, FieldTable, collect_grammar
+from tree_fairseq.data_bin.symbol_dictionary import SymbolTable
 from tree_fairseq.errors import SymbolTreeError
 from tree_fairseq.trees.symbols import NULL, SymbolEncoding, unknown_symbol
 

@@ -18,7 +18,7 @@ from torch import Tensor
 from tests.fuzz.law import Choices
 from tests.tree_positional.all_trees import Vocabulary, by_id, rules_of
 from tests.tree_positional.table_models import TableEncoder, batch
-from tree_fairseq.data_bin.symbol_dictionary import ROOT, Rule
+from tree_fairseq.data_bin.grammar import ROOT, Rule
 from tree_fairseq.errors import StructuralSearchError
 from tree_fairseq.tree_positional.search import StructuralGenerator
 from tree_fairseq.trees.symbols import NULL

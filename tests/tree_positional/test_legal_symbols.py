@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.tree_positional.all_trees import Vocabulary, by_id, continuations, rules_of
-from tree_fairseq.data_bin.symbol_dictionary import ROOT
+from tree_fairseq.data_bin.grammar import ROOT
 from tree_fairseq.errors import StructuralSearchError
 from tree_fairseq.tree_positional.hypotheses import LegalSymbols, TreeHypotheses
 from tree_fairseq.trees.symbols import BINARIZATIONS, NULL, TRAVERSALS

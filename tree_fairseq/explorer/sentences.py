@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Optional
@@ -20,8 +19,6 @@ from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.parsing.pieces import SplitWords, join_pieces
 from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.tree import Forest, forest_leaves
-
-logger = logging.getLogger(__name__)
 
 _DETECTED = ParserOptions(name="right-branching")  # subwords are recognised by their marks
 

@@ -15,14 +15,10 @@ from typing import Any
 from fairseq.data import Dictionary
 from fairseq.tasks import FairseqTask
 
+from tree_fairseq.data_bin.grammar import collect_grammar, write_grammar
 from tree_fairseq.data_bin.records import SymbolSplitRecord
 from tree_fairseq.data_bin.staging import PARSED, Work
-from tree_fairseq.data_bin.symbol_dictionary import (
-    build_symbol_dictionary,
-    collect_grammar,
-    require_symbols,
-    write_grammar,
-)
+from tree_fairseq.data_bin.symbol_dictionary import build_symbol_dictionary, require_symbols
 from tree_fairseq.data_bin.token_files import found_impl, most_frequent, token_file_names, token_prefix
 from tree_fairseq.errors import ArityMismatchError, InputError
 from tree_fairseq.parsing.corpus import parse_corpus

@@ -1,6 +1,5 @@
 """The task of insertion-based tree decoding and its baselines: options, data sets, models, criteria, generation."""
 
-import logging
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Optional
@@ -32,8 +31,6 @@ from tree_fairseq.tree_insertion.target import ROOT_LABEL
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.symbols import exact_matches
 from tree_fairseq.trees.tree import Tree
-
-logger = logging.getLogger(__name__)
 
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from tree_fairseq.data_bin.symbol_dictionary import FieldTable, SymbolTable
+from tree_fairseq.data_bin.grammar import FieldTable
+from tree_fairseq.data_bin.symbol_dictionary import SymbolTable
 from tree_fairseq.errors import StructuralSearchError
 
 # A frame has the column of a symbol among the tokens, the branch of its next child, the branch after its last child,

@@ -22,7 +22,8 @@ from fairseq.search import BeamSearch, LengthConstrainedBeamSearch, PrefixConstr
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
-from tree_fairseq.data_bin.symbol_dictionary import FieldTable, SymbolTable
+from tree_fairseq.data_bin.grammar import FieldTable
+from tree_fairseq.data_bin.symbol_dictionary import SymbolTable
 from tree_fairseq.errors import StructuralSearchError
 from tree_fairseq.support.options import refuse_flags
 from tree_fairseq.tasks.unread_trees import TreeEnsemble

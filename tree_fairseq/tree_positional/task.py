@@ -7,7 +7,8 @@ from typing import Optional
 from fairseq import utils
 from fairseq.tasks import register_task
 
-from tree_fairseq.data_bin.symbol_dictionary import FieldTable, SymbolDictionary, TypedGrammar, load_grammar
+from tree_fairseq.data_bin.grammar import FieldTable, TypedGrammar, load_grammar
+from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary
 from tree_fairseq.errors import DataFolderError, MissingTreesError
 from tree_fairseq.nn.modalities import CONSTITUENCY, SEQUENCE, SYMBOLS
 from tree_fairseq.source_code.asdl import AsdlGrammar
