@@ -10,6 +10,7 @@ from fairseq.tasks import FairseqTask
 from tree_fairseq.support.options import option
 
 
+# fairseq reads the fields' types, so annotations are not postponed in this file.
 @dataclass
 class ValidationAccuracyConfig(FairseqDataclass):
     """Options of validating by generating."""
