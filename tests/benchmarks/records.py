@@ -75,12 +75,18 @@ def with_table(page: str, records: Mapping[str, dict]) -> str:
 
 def machines(records: Mapping[str, dict]) -> str:
     found: dict[str, list[str]] = {}
+    loads: dict[str, list[float]] = {}
     for name, record in records.items():
         own = record["machine"]
         where = f"{own['processor']} ({own['threads']} of {own['cores']} cores, torch {own['torch']})"
         found.setdefault(where, []).append(f"`{name}`")
-    parts = [f"{', '.join(names)}: {where}" for where, names in found.items()]
-    return f"Measured on a machine with other work. {'; '.join(parts)}."
+        loads.setdefault(where, []).append(own["load"])
+    parts = []
+    for where, names in found.items():
+        least, most = min(loads[where]), max(loads[where])
+        load = f"load {least:g}" if least == most else f"load {least:g} to {most:g}"
+        parts.append(f"{', '.join(names)}: {where}, {load}")
+    return f"A load above 1 is other work beside the benchmark. {'; '.join(parts)}."
 
 
 def publish(path: Path, names: Mapping[str, str]) -> None:
