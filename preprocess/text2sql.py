@@ -2,17 +2,21 @@
 
     python -m preprocess.text2sql geography --data DIR --output DIR --split query
 
-Names of variables stay in both texts; ``{split}.variables`` has their values. Of ten folds, the last is the test.
+Names of variables stay in both texts; ``{split}.variables`` has their values. Those without quotes become parameters of
+SQL, such as ``:year0``. ``schema.sql`` has the tables of ``NAME-schema.csv``. Of ten folds, the last is the test.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import json
+import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from preprocess.command import prepare_data_set
-from preprocess.corpora import CorpusError, read_json_list, write_columns
+from preprocess.corpora import CorpusError, read_json_list, write_columns, write_lines
 
 SPLITS = {"dev": "valid", "test": "test", "8": "valid", "9": "test", "exclude": "excluded"}
 SPLITS.update(dict.fromkeys(("train", *"01234567"), "train"))
@@ -22,14 +26,41 @@ def prepare(path: Path, output: Path, kind: str) -> dict[str, int]:
     """Writes the splits by query or by question; returns their sizes. Raises CorpusError for splits of other names."""
     rows: dict[str, list[tuple[str, str, str]]] = {"train": [], "valid": [], "test": [], "excluded": []}
     for entry in read_json_list(path):
+        names = [variable["name"] for variable in entry["variables"]]
+        query = with_parameters(entry["sql"][0], names)
         for sentence in entry["sentences"]:
             split = SPLITS.get(name := str(entry["query-split"] if kind == "query" else sentence["question-split"]))
             if split is None:
                 raise CorpusError(f"{path}: the {kind} split of a pair is {name!r}; give another --split")
-            texts = (sentence["text"], entry["sql"][0])
+            texts = (sentence["text"], query)
             rows[split].append((*(" ".join(text.split()) for text in texts), json.dumps(sentence["variables"])))
     del rows["excluded"]
+    schema = path.with_name(f"{path.stem}-schema.csv")
+    if schema.is_file():
+        write_lines(output / "schema.sql", create_tables(schema))
     return {split: write_columns(output / split, ("en", "sql", "variables"), rows[split]) for split in rows}
+
+
+def with_parameters(query: str, variables: Iterable[str]) -> str:
+    """Marks the variables that stand in no quotes as parameters, because a bare name is one of a column in SQL."""
+    names = "|".join(map(re.escape, variables))
+    if not names:
+        return query
+    return re.sub(rf"\"[^\"]*\"|'[^']*'|\b({names})\b", lambda found: (":" if found[1] else "") + found[0], query)
+
+
+def create_tables(path: Path) -> Iterator[str]:
+    """Yields a CREATE TABLE statement for each table of a file of columns. Raises CorpusError for other headings."""
+    tables: dict[str, list[str]] = {}
+    with open(path, encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file, skipinitialspace=True):
+            try:
+                table, column, kind = (row[name].strip() for name in ("Table Name", "Field Name", "Type"))
+            except (AttributeError, KeyError):
+                raise CorpusError(f"{path}: a row without Table Name, Field Name and Type") from None
+            if table != "-":
+                tables.setdefault(table, []).append(f'"{column}" {kind.split("(")[0]}')
+    return (f'CREATE TABLE "{table}" ({", ".join(columns)});' for table, columns in tables.items())
 
 
 def main() -> int:

@@ -23,7 +23,8 @@ def text2sql(output: Path, train: int, test: int) -> None:
         for table, column, _ in _numbered(size):
             sentence = {"text": f"{column} of {table} x0", "variables": {"x0": "7"}, "question-split": split}
             query = [f"SELECT p.{column} FROM {table} AS p WHERE p.SIZE = x0 ;"]
-            entries.append({"sentences": [sentence], "sql": query, "query-split": split})
+            variables = [{"name": "x0"}]
+            entries.append({"sentences": [sentence], "sql": query, "query-split": split, "variables": variables})
     write_lines(output / "geography.json", [json.dumps(entries)])
 
 

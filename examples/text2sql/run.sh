@@ -10,7 +10,8 @@
 #   --arch A           tree_positional_transformer_tiny; tree_insertion_transformer_tiny; transformer_tiny: a stock model
 #   --target T         tree, or text: a stock model writes SQL as words and subwords
 #   --grammar G        language: every output parses; none: every output is a tree
-#   --schema F         only queries that run on this SQLite file, or on CREATE TABLE statements
+#   --schema F         only queries that run on this SQLite file, or on CREATE TABLE statements, such as
+#                      OUT/text*/schema.sql, which is made of NAME-schema.csv
 #   --database F       an SQLite file: also scores what queries return
 #   --seed N           of training: 1
 #   --beam N           beams of the search: 5

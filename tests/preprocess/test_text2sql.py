@@ -7,12 +7,14 @@ import json
 import pytest
 
 from preprocess import text2sql
+from preprocess.corpora import CorpusError
 from tests.preprocess.files import lines
 
 
 def entry(query: str, split: str, *questions: tuple[str, str]) -> dict:
     sentences = [{"text": text, "question-split": kind, "variables": {"x0": text[-1]}} for text, kind in questions]
-    return {"sql": [query, "SELECT another"], "query-split": split, "sentences": sentences}
+    names = [{"name": "x0"}]
+    return {"sql": [query, "SELECT another"], "query-split": split, "sentences": sentences, "variables": names}
 
 
 @pytest.mark.parametrize(
@@ -35,6 +37,23 @@ def test_pairs_are_split_by_query_or_by_question(tmp_path, monkeypatch, kind, tr
         assert lines(tmp_path / "text" / f"{split}.sql") == [queries[question] for question in questions]
         values = [json.loads(line) for line in lines(tmp_path / "text" / f"{split}.variables")]
         assert values == [{"x0": question[-1]} for question in questions]
+
+
+def test_variables_without_quotes_become_parameters_and_the_schema_statements(tmp_path):
+    query = """SELECT Talias0.A FROM T AS Talias0 WHERE A = x0 AND B = "x0" AND C LIKE '%x0%' AND x01 = 2"""
+    (tmp_path / "small.json").write_text(json.dumps([entry(query, "test", ("q a", "9"))]))
+    columns = ["T, A, int(11), YES", "T, B, varchar(3), NO", "-, -, -, -", "U, ORDER, float(3,2), NO"]
+    header = "Table Name, Field Name, Type, Is Foreign Key"
+    (tmp_path / "small-schema.csv").write_text("\n".join([header, *columns]) + "\n")
+    text2sql.prepare(tmp_path / "small.json", tmp_path / "text", "query")
+    assert lines(tmp_path / "text" / "test.sql") == [query.replace("A = x0", "A = :x0")]
+    assert lines(tmp_path / "text" / "schema.sql") == [
+        'CREATE TABLE "T" ("A" int, "B" varchar);',
+        'CREATE TABLE "U" ("ORDER" float);',
+    ]
+    (tmp_path / "small-schema.csv").write_text("table, column\nT, A\n")
+    with pytest.raises(CorpusError, match=r"small-schema\.csv: a row without Table Name"):
+        text2sql.prepare(tmp_path / "small.json", tmp_path / "text", "query")
 
 
 def test_a_set_without_a_split_is_refused(tmp_path, monkeypatch, capsys):

@@ -39,7 +39,9 @@ def test_tables_have_their_columns(schema):
     [
         ("SELECT area FROM state AS s WHERE capital IN (SELECT city_name FROM city WHERE population > s.area)", True),
         ("SELECT COUNT(*) FROM city GROUP BY state_name HAVING MAX(population) > 3", True),
+        ("SELECT area FROM state WHERE capital = :name0 AND area > ?", True),
         ("SELECT s.population FROM state AS s", False),
+        ("SELECT s.population FROM state AS s WHERE area > ?", False),
         ("SELECT t.area FROM state AS s", False),
         ("SELECT state_name FROM state, city", False),
         ("SELECT 1; SELECT 2", False),

@@ -31,6 +31,7 @@ _STUCK, _ENDED = f"more than {SECONDS} seconds", "the process ended"
 
 _STRINGS = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/", re.DOTALL)
 _PARENTHESES = re.compile(r"\([^()]*\)")
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?")
 _ORDER = re.compile(r"\border\s+by\b", re.IGNORECASE)
 
 
@@ -115,17 +116,19 @@ def is_ordered(query: str) -> bool:
 
 
 def filled(query: str, values: Mapping[str, str]) -> str:
-    """Puts values in the places of names such as ``city_name0``, which stand for them in some corpora."""
+    """Puts values in the places of parameters, such as ``:year0``, and of names that stand for them in some corpora."""
     if not values:
         return query
     names = "|".join(map(re.escape, sorted(values, key=len, reverse=True)))
 
     def value(found: re.Match) -> str:
+        text = values[found["name"]]
+        if found["parameter"]:
+            return text if _NUMBER.fullmatch(text) else "'" + text.replace("'", "''") + "'"
         quote = query[found.start() - 1]
-        text = values[found[0]]
         return text.replace(quote, 2 * quote) if quote in "'\"" else text
 
-    return re.sub(rf"\b(?:{names})\b", value, query)
+    return re.sub(rf"(?P<parameter>:?)\b(?P<name>{names})\b", value, query)
 
 
 def read_values(path: Path, count: int) -> list[dict[str, str]]:

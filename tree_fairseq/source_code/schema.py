@@ -44,9 +44,11 @@ class Schema:
         return schema
 
     def runs(self, query: str) -> bool:
-        """Whether SQLite can run a query on these tables."""
+        """Whether SQLite can run a query on these tables, with any values of its parameters."""
         try:
             self._database.execute(f"EXPLAIN {query}").close()
+        except sqlite3.ProgrammingError as error:
+            return "number of bindings" in str(error)  # parameters are bound when the query has been compiled
         except (sqlite3.Error, sqlite3.Warning, ValueError):
             return False
         return True
