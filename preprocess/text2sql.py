@@ -3,7 +3,8 @@
     python -m preprocess.text2sql geography --data DIR --output DIR --split query
 
 Names of variables stay in both texts; ``{split}.variables`` has their values. Those without quotes become parameters of
-SQL, such as ``:year0``. ``schema.sql`` has the tables of ``NAME-schema.csv``. Of ten folds, the last is the test.
+SQL, such as ``:year0``. ``schema.sql`` has the tables of ``NAME-schema.csv``. Of ten folds, the last is the test. A set
+without a test split, such as Spider, is tested on its dev split, and a tenth of training validates.
 """
 
 from __future__ import annotations
@@ -35,6 +36,13 @@ def prepare(path: Path, output: Path, kind: str) -> dict[str, int]:
             texts = (sentence["text"], query)
             rows[split].append((*(" ".join(text.split()) for text in texts), json.dumps(sentence["variables"])))
     del rows["excluded"]
+    if not rows["test"]:
+        rows["test"], rows["valid"] = rows["valid"], []
+    if not rows["valid"]:
+        compared = 1 if kind == "query" else 0  # the column in which splits have nothing in common
+        held_out = set(list(dict.fromkeys(row[compared] for row in rows["train"]))[::10])
+        rows["valid"] = [row for row in rows["train"] if row[compared] in held_out]
+        rows["train"] = [row for row in rows["train"] if row[compared] not in held_out]
     schema = path.with_name(f"{path.stem}-schema.csv")
     if schema.is_file():
         write_lines(output / "schema.sql", create_tables(schema))

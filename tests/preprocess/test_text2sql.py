@@ -39,6 +39,18 @@ def test_pairs_are_split_by_query_or_by_question(tmp_path, monkeypatch, kind, tr
         assert values == [{"x0": question[-1]} for question in questions]
 
 
+@pytest.mark.parametrize("kind", ["query", "question"])
+def test_without_a_test_split_dev_is_the_test_and_a_tenth_of_training_validates(tmp_path, kind):
+    queries = [(f"SELECT {number} ;", "dev" if number % 4 == 0 else "train") for number in range(40)]
+    entries = [entry(query, split, (f"q {query}", split), (f"r {query}", split)) for query, split in queries]
+    (tmp_path / "small.json").write_text(json.dumps(entries))
+    counts = text2sql.prepare(tmp_path / "small.json", tmp_path / "text", kind)
+    assert counts == {"train": 54, "valid": 6, "test": 20}
+    column = "sql" if kind == "query" else "en"
+    train, valid, test = (set(lines(tmp_path / "text" / f"{split}.{column}")) for split in counts)
+    assert not train & valid and not train & test and not valid & test
+
+
 def test_variables_without_quotes_become_parameters_and_the_schema_statements(tmp_path):
     query = """SELECT Talias0.A FROM T AS Talias0 WHERE A = x0 AND B = "x0" AND C LIKE '%x0%' AND x01 = 2"""
     (tmp_path / "small.json").write_text(json.dumps([entry(query, "test", ("q a", "9"))]))
