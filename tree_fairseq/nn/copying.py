@@ -231,6 +231,7 @@ def mixture(logits: Tensor, weights: Tensor, gate: Tensor, own: Sequence[TokenSy
     parts, totals = [], []
     for each, shared in zip_equal(own, generated.gather(2, index).split([part.size(1) for part in flat], dim=2)):
         is_out = ~each.is_symbol & each.is_symbol.any(2, keepdim=True)  # R x M x K
+        # R x T x MK -> R x T x M x K
         shared = shared.unflatten(2, is_out.shape[1:]).masked_fill(is_out.unsqueeze(1), -torch.inf)
         total = shared.logsumexp(3)  # R x T x M, the log of G_c
         is_own = each.is_own.to(exact)
@@ -249,5 +250,5 @@ def mixture(logits: Tensor, weights: Tensor, gate: Tensor, own: Sequence[TokenSy
         is_copied = mass > torch.finfo(exact).tiny
         ratio = mass.where(is_copied, 1).log() + factor - total
         gained = torch.logaddexp(ratio, torch.zeros_like(ratio)).where(is_copied, 0).unsqueeze(3)
-        all_gained.append((gained * is_symbol.unsqueeze(1)).flatten(2))
+        all_gained.append((gained * is_symbol.unsqueeze(1)).flatten(2))  # R x T x M x K -> R x T x MK
     return (generated + kept).scatter_add(2, index, torch.cat(all_gained, dim=2))

@@ -237,6 +237,7 @@ class TreeLSTM(nn.Module):
         sums = sums.index_add(0, above, terms[:, : sums.size(1)].to(single)).to(gates.dtype)
         i, o, u = (gates[:, : 3 * width] + sums[:, : 3 * width]).chunk(3, dim=1)
         if self.full_forget_gates:
+            # nodes x n * D -> nodes * n x D, of which each child takes the row of its branch
             forget = sums[:, 3 * width :].reshape(-1, width)[above * self.degree + branch]
         else:
             forget = terms[:, 3 * width :]

@@ -210,6 +210,7 @@ class TreeInsertionDecoder(TransformerDecoderBase):
         """Returns the trees as labels and brackets, ``[R, T]`` int64. Brackets are the last two rows of the table."""
         brackets, places = partial_tree["brackets"], partial_tree["bracket_places"]
         labels = partial_tree["labels"].flatten().index_select(0, partial_tree["nodes"])
+        # R * T, where labels fill their places -> R x T
         tokens = labels.new_full(brackets.shape, self.padding_idx).view(-1).index_copy(0, places, labels)
         tokens = tokens.view_as(brackets)
         count = self.embed_tokens.num_embeddings

@@ -125,6 +125,7 @@ class TreePositions(nn.Module):
             copies = weights.repeat_interleave(self.branches, dim=0).unsqueeze(1)  # L * n x 1 x P
             rows = (own.unsqueeze(-1) * copies).flatten(1)  # L * n x D
         else:
+            # D x k * n * P -> D x k x n x P -> L * n x D
             matrix = self.projection.weight.to(weights.dtype).view(self.width, self.levels, self.branches, self.copies)
             rows = (matrix[:, :levels] * weights.unsqueeze(1)).sum(-1).flatten(1).t()
         return torch.cat([rows, rows.new_zeros(1, self.width)])
@@ -138,7 +139,7 @@ class TreePositions(nn.Module):
         table = self.table(levels) if table is None else table
         first_rows = torch.arange(0, levels * self.branches, self.branches, dtype=torch.int32, device=paths.device)
         rows = torch.where(paths < 0, len(table) - 1, paths + first_rows)  # ... x L
-        positions = functional.embedding_bag(rows.reshape(-1, levels), table, mode="sum")
+        positions = functional.embedding_bag(rows.reshape(-1, levels), table, mode="sum")  # nodes x D
         if self.projection is not None:
             # In place: this is the largest tensor here.
             positions += self.projection.bias

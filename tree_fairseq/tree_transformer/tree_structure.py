@@ -239,6 +239,7 @@ class BranchSums:
     def _in_lower_blocks(self, leaf_weight: Tensor, table: Tensor) -> Tensor:
         """Horizontal embeddings in all blocks below that of a node, ``[B, M, H, width]``."""
         batch, num_leaves, heads = leaf_weight.shape
+        # blocks * B * N x width -> blocks x B x N x width
         in_block = (self.lower @ table).view(len(self.upper), batch, num_leaves, -1)
         below = in_block.flip(0).cumsum(0).flip(0)
         # One product a block, for all of its nodes and all heads. Only deep trees have more than one or two.

@@ -101,7 +101,7 @@ class Chart(nn.Module):
         wide = torch.promote_types(states.dtype, torch.float32)
         with without_autocast(states):
             scorers = (self.query.to(wide) @ weight.to(wide)) / math.sqrt(states.size(2))  # 1 x 2 * D
-        return states, weight.to(states.dtype), scorers.view(2, -1)
+        return states, weight.to(states.dtype), scorers.view(2, -1)  # 1 x 2 * D -> 2 x D
 
     def cells(self, padding: Tensor) -> ChartCells:
         """Enumerates the cells of a batch up to this chart's height; see :meth:`ChartCells.build`."""
