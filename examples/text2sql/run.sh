@@ -23,7 +23,8 @@
 . "$(dirname "$0")/../lib/recipe.sh"; recipe "$@"
 
 case "$TARGET" in
-    tree) TASK=structural_translation SIDE=(--target-modality tree --target-notation sql) SEARCH=(--grammar "$GRAMMAR" ${SCHEMA:+--schema "$SCHEMA"}) ;;
+    tree) TASK=structural_translation SEARCH=(--grammar "$GRAMMAR" ${SCHEMA:+--schema "$SCHEMA"})
+        SIDE=(--target-modality tree --target-notation sql --on-parse-error skip-pair) ;;
     text) TASK=translation SIDE=(--learn-subwords 500) SEARCH=(--remove-bpe) ;; # of both sides
     *) die "--target $TARGET: give tree or text" ;;
 esac
