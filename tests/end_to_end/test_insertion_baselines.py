@@ -42,7 +42,7 @@ def test_it_learns_and_generates_everywhere_the_same(system, tmp_path):
     lines = (system.text / "test.nl").read_text(encoding="utf-8").splitlines()
     roads = take_all(system.data, system.best, TASK, lines, tmp_path)
     assert min(steps for steps, _ in steps_and_marks(roads.generated).values()) >= 1
-    # What is a tree is printed without numbers, what is none word by word.
+    # Trees are printed without numbers, other outputs word by word.
     trees = {best["text"]: tree_of(best["text"]) for best in roads.best if "::" not in best["text"]}
     assert all(BRACKET.write(tree) == text for text, tree in trees.items() if tree is not None)
 

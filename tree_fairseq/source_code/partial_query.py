@@ -17,7 +17,7 @@ from tree_fairseq.source_code.scopes import ANY_NAME, Column, Name, Scope, Scope
 _SETS = ("Union", "Except", "Intersect")
 _SOURCES = ("from_", "joins", "laterals")
 _COMPARISONS = ("EQ", "NEQ", "GT", "GTE", "LT", "LTE")
-_AGGREGATES = ("Count", "Sum", "Avg")  # MAX and MIN of several arguments are none
+_AGGREGATES = ("Count", "Sum", "Avg")  # MAX and MIN of several arguments are no aggregates
 _CONCERNED = ("Column", "Table", *_AGGREGATES, "Max", "Min")
 _WITHOUT_AGGREGATES = ("where", "joins", "group")
 _QUOTED = "Quoted identifier"  # the kind of an identifier in quotation marks

@@ -20,6 +20,7 @@ class Name(NamedTuple):
     is_whole: bool
 
     def fits(self, other: str) -> bool:
+        """Whether this is, or can become, another name."""
         return other == self.text if self.is_whole else other.startswith(self.text)
 
 
@@ -27,6 +28,8 @@ ANY_NAME = Name("", False)
 
 
 class Column(NamedTuple):
+    """A column that an expression names."""
+
     name: Name
     table: Name | None  # None if the column has no qualifier
 
@@ -39,9 +42,11 @@ class Source(NamedTuple):
 
     @property
     def is_known(self) -> bool:
+        """Whether its name is complete, and its columns are known."""
         return self.name.is_whole and self.columns is not None
 
     def has(self, column: Column) -> bool:
+        """Whether it has the column, or may have it."""
         if column.table is not None and not (column.table.fits(self.name.text) if self.name.is_whole else True):
             return False
         return self.columns is None or any(map(column.name.fits, self.columns))

@@ -16,7 +16,7 @@ _OPERATORS = frozenset(
 _KEYWORDS = frozenset(
     "if for while switch catch foreach synchronized lock using return else throws throw where do try case new".split()
 )
-# Nodes whose tokens look like operators and are none, and nodes with one operand.
+# Nodes whose tokens look like operators but are not, and nodes with one operand.
 _NO_OPERATORS = re.compile(
     rf"{PREFIX}|type_(arguments|argument_list|parameters|parameter_list)|nullable_type|annotation|wildcard|array_rank_specifier"
     r"|conditional_access_expression|labeled_statement|switch_label|case_switch_label|.*pointer_type|.*unary_expression"
