@@ -18,7 +18,7 @@ _SETS = ("Union", "Except", "Intersect")
 _SOURCES = ("from_", "joins", "laterals")
 _COMPARISONS = ("EQ", "NEQ", "GT", "GTE", "LT", "LTE")
 _AGGREGATES = ("Count", "Sum", "Avg")  # MAX and MIN of several arguments are no aggregates
-_CONCERNED = ("Column", "Table", *_AGGREGATES, "Max", "Min")
+_CONCERNED = ("Column", "Table", "Distinct", *_AGGREGATES, "Max", "Min")
 _WITHOUT_AGGREGATES = ("where", "joins", "group")
 _QUOTED = "Quoted identifier"  # the kind of an identifier in quotation marks
 _NAMES = ("Identifier", _QUOTED)
@@ -117,6 +117,8 @@ class PartialQuery:
 
     def _enter(self, link: Link, missing: tuple[str, ...], text: str | None) -> None:
         kind, place = _QUOTED if "+quoted" in link.words else link.type, self._next_place()
+        if len(missing) > 1 and self._is_for_one(kind):
+            raise Unbound
         if place.role == "expression" and kind in ("Select", *_SETS):
             place = _Place("query", place.scope, is_correlated=True)
         elif place.role == "expression":
@@ -137,6 +139,11 @@ class PartialQuery:
             self._scopes.append(Scope(parent, tables, _tables(missing) if kind == "Select" else 0))
             place = _Place("select" if kind == "Select" else "query", len(self._scopes) - 1)
         self._open = _Node(self._open, kind, place, missing, {}, text and text.lower())
+
+    def _is_for_one(self, kind: str) -> bool:
+        """Whether the next node is an aggregate of one argument, or the DISTINCT in an aggregate."""
+        in_aggregate = self._open is not None and self._open.kind in (*_AGGREGATES, "Max", "Min")
+        return kind in _AGGREGATES or (kind == "Distinct" and in_aggregate)
 
     def _next_place(self) -> _Place:
         """The place of the next node."""
