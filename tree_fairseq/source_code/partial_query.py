@@ -142,7 +142,7 @@ class PartialQuery:
 
     def _is_for_one(self, kind: str) -> bool:
         """Whether the next node is an aggregate of one argument, or the DISTINCT in an aggregate."""
-        in_aggregate = self._open is not None and self._open.kind in (*_AGGREGATES, "Max", "Min")
+        in_aggregate = self._open is not None and self._open.kind in _AGGREGATES
         return kind in _AGGREGATES or (kind == "Distinct" and in_aggregate)
 
     def _next_place(self) -> _Place:
