@@ -27,7 +27,7 @@ def prepare(path: Path, output: Path, kind: str) -> dict[str, int]:
     """Writes the splits by query or by question; returns their sizes. Raises CorpusError for splits of other names."""
     rows: dict[str, list[tuple[str, str, str]]] = {"train": [], "valid": [], "test": [], "excluded": []}
     for entry in read_json_list(path):
-        names = [variable["name"] for variable in entry["variables"]]
+        names = [variable["name"] for variable in entry.get("variables", [])]
         query = with_parameters(entry["sql"][0], names)
         for sentence in entry["sentences"]:
             split = SPLITS.get(name := str(entry["query-split"] if kind == "query" else sentence["question-split"]))

@@ -162,6 +162,7 @@ def test_values_are_put_in_the_places_of_names(path):
     values = {"name0": "x", "name01": "it's", "name1": 'a"b'}
     query = 'SELECT \'name01\', "name0", "name1", name10, name0'
     assert filled(query, values) == 'SELECT \'it\'\'s\', "x", "a""b", name10, x'
+    assert filled("a LIKE '%name01 :name0%'", values) == "a LIKE '%it''s :x%'"
     assert filled("a = :name1 AND b > :year0", {"name1": "it's", "year0": "1999"}) == "a = 'it''s' AND b > 1999"
     references = ["SELECT a FROM t WHERE b = 'name0'"] * 2
     write_lines(path.parent / "filled" / "test.variables", ['{"name0": "name 1"}', "{}"])

@@ -122,13 +122,15 @@ def filled(query: str, values: Mapping[str, str]) -> str:
     names = "|".join(map(re.escape, sorted(values, key=len, reverse=True)))
 
     def value(found: re.Match) -> str:
-        text = values[found["name"]]
-        if found["parameter"]:
-            return text if _NUMBER.fullmatch(text) else "'" + text.replace("'", "''") + "'"
-        quote = query[found.start() - 1]
-        return text.replace(quote, 2 * quote) if quote in "'\"" else text
+        part, quote = found[0], found[0][0]
+        if quote in "'\"":
+            return re.sub(rf"\b(?:{names})\b", lambda name: values[name[0]].replace(quote, 2 * quote), part)
+        text = values.get(part.removeprefix(":"), part)  # a comment stays
+        if quote != ":" or _NUMBER.fullmatch(text):
+            return text
+        return "'" + text.replace("'", "''") + "'"
 
-    return re.sub(rf"(?P<parameter>:?)\b(?P<name>{names})\b", value, query)
+    return re.sub(rf"{_STRINGS.pattern}|:?\b(?:{names})\b", value, query, flags=re.DOTALL)
 
 
 def read_values(path: Path, count: int) -> list[dict[str, str]]:
