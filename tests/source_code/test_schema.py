@@ -51,9 +51,52 @@ def test_a_query_runs_if_its_names_are_bound(schema, query, runs):
     assert schema.runs(query) == runs
 
 
+DUMPS = {
+    "mysql": """
+        DROP TABLE IF EXISTS `city`;
+        /*!40101 SET character_set_client = utf8 */;
+        CREATE TABLE `city` (
+          `id` int(11) unsigned NOT NULL AUTO_INCREMENT, `name` char(35) NOT NULL DEFAULT '',
+          `kind` enum('town','city') DEFAULT NULL COMMENT 'one; or both', PRIMARY KEY (`id`), KEY `name_idx` (`name`)
+        ) ENGINE=InnoDB DEFAULT CHARSET=latin1;
+        LOCK TABLES `city` WRITE;
+        INSERT INTO `city` VALUES (1,'Kabul; old','city');
+        CREATE VIEW `names` AS SELECT `name` FROM `city`;
+    """,
+    "postgres": """
+        SET statement_timeout = 0;
+        CREATE TYPE public.kinds AS ENUM ('town', 'city');
+        CREATE TABLE public.city (
+            id bigint DEFAULT nextval('city_id'::regclass) NOT NULL, name character varying(35) NOT NULL,
+            kind public.kinds, CONSTRAINT named CHECK ((name <> ''::text))
+        );
+        ALTER TABLE ONLY public.city ADD CONSTRAINT city_key PRIMARY KEY (id);
+        CREATE INDEX name_idx ON public.city USING btree (name);
+        CREATE VIEW public.names AS SELECT city.name FROM public.city;
+    """,
+}
+
+
+@pytest.mark.parametrize("dump", DUMPS)
+def test_statements_of_other_databases_make_the_same_tables(tmp_path, dump, caplog):
+    path = tmp_path / "dump.sql"
+    path.write_text(DUMPS[dump])
+    caplog.set_level("INFO")
+    schema = Schema.load(path)
+    assert schema.tables == {"city": {"id": "number", "name": "text", "kind": None}, "names": {"name": "text"}}
+    assert schema.runs("SELECT kind FROM city WHERE name IN (SELECT name FROM names)")
+    assert not schema.runs("SELECT name_idx FROM city")
+    assert [record.getMessage() for record in caplog.records] == [f"[trees] schema, read as {dump}: city, names"]
+
+
 def test_a_file_without_tables_is_refused(tmp_path):
     path = tmp_path / "schema.sql"
-    for text, message in (("", "no tables"), ("CREATE TABEL x", "not a schema.*TABEL"), ("SELECT 1", "no tables")):
+    for text, message in (
+        ("", "no tables"),
+        ("CREATE TABLE t (a, b); CREATE INDEX i on", "incomplete"),
+        ("CREATE TABEL x", "not a schema.*TABEL"),
+        ("SELECT 1", "no tables"),
+    ):
         path.write_text(text)
         with pytest.raises(NotationError, match=message):
             Schema.load(path)

@@ -6,11 +6,16 @@ their scope, and functions have their arguments.
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 
 from tree_fairseq.errors import NotationError
+from tree_fairseq.support.python_versions import import_library
+
+logger = logging.getLogger(__name__)
 
 _MAGIC = b"SQLite format 3\0"  # how the files of databases begin
 
@@ -30,18 +35,33 @@ class Schema:
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> Schema:
-        """Reads an SQLite file, or a text of CREATE TABLE statements; raises NotationError if it has no tables."""
+        """Reads an SQLite file, or CREATE TABLE statements of SQLite, MySQL or PostgreSQL.
+
+        Raises NotationError if there are no tables.
+        """
         path = Path(path)
         try:
             with open(path, "rb") as file:
                 is_database = file.read(len(_MAGIC)) == _MAGIC
-            schema = cls(_statements(path) if is_database else path.read_text(encoding="utf-8"))
+            schema = cls(_statements(path)) if is_database else cls._of_text(path.read_text(encoding="utf-8"))
         except (sqlite3.Error, UnicodeDecodeError) as error:
-            hint = "Give an SQLite file, or CREATE TABLE statements as SQLite reads them."
+            hint = "Give an SQLite file, or CREATE TABLE statements of SQLite, MySQL or PostgreSQL without rows."
             raise NotationError(f"not a schema: {error}", path, hint=hint) from None
         if not schema.tables:
             raise NotationError("the schema has no tables", path)
         return schema
+
+    @classmethod
+    def _of_text(cls, text: str) -> Schema:
+        try:
+            return cls(text)
+        except sqlite3.Error:
+            for dialect in ("mysql", "postgres"):
+                if statements := list(_for_sqlite(text, dialect)):
+                    schema = cls(";\n".join(statements))
+                    logger.info("[trees] schema, read as %s: %s", dialect, ", ".join(schema.tables))
+                    return schema
+            raise
 
     def runs(self, query: str) -> bool:
         """Whether SQLite can run a query on these tables, with any values of its parameters."""
@@ -70,3 +90,34 @@ def _statements(path: Path) -> str:
         statements = ";\n".join(sql for (sql,) in rows)
     database.close()
     return statements
+
+
+def _for_sqlite(text: str, dialect: str) -> Iterator[str]:
+    """Yields the tables and views of another database as SQLite has them, with kinds of columns and without keys.
+
+    Yields nothing if the text is not of the dialect.
+    """
+    sqlglot = import_library("sqlglot", "code", "--schema")
+    exp, kinds = sqlglot.exp, sqlglot.exp.DataType
+    logging.getLogger("sqlglot").setLevel(logging.ERROR)  # most statements of a dump are not read, and need not be
+    try:
+        parsed = sqlglot.parse(text, read=dialect)
+    except sqlglot.errors.SqlglotError:
+        return
+    for statement in parsed:
+        if not isinstance(statement, exp.Create) or statement.kind not in ("TABLE", "VIEW"):
+            continue
+        for table in statement.find_all(exp.Table):
+            table.set("db", None)
+        if isinstance(statement.this, exp.Schema):
+            columns = list(statement.this.find_all(exp.ColumnDef))
+            for column in columns:
+                text, number = (
+                    column.kind is not None and column.kind.is_type(*types)
+                    for types in (kinds.TEXT_TYPES, kinds.NUMERIC_TYPES)
+                )
+                column.set("kind", kinds.build("text" if text else "decimal") if text or number else None)
+                column.set("constraints", None)
+            statement.this.set("expressions", columns)
+            statement.set("properties", None)
+        yield statement.sql("sqlite")
