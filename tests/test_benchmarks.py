@@ -38,7 +38,7 @@ FIGURES = {
     "accumulation": ["speedup", "memory_saving"],
     "tree_transformer_step": ["ratio"],
     "tree_transformer_generate": ["ratio"],
-    "structural_beam": ["ratio", "validity"],
+    "structural_beam": ["ratio", "long_sources", "grammar", "validity"],
     "tree_positions": ["speedup", "memory_saving"],
     "classification_step": ["ratio", "speedup_tree_lstm"],
     "documents": ["memory_growth", "memory_saving", "speedup"],

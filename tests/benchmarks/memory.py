@@ -18,7 +18,7 @@ from tests.benchmarks.insertion_corpus import write_domain
 from tests.benchmarks.insertion_decoders import SEQUENCE, TREE, Decoder, Size, preprocess_domain
 from tests.benchmarks.measuring import Settings, peak_bytes
 from tests.benchmarks.reporting import PEAK_NOTE, Report, megabytes
-from tests.benchmarks.structural_beam import semantic_parsing, task_for
+from tests.benchmarks.structural_beam import ARITIES, task_for, vocabulary_of
 from tests.benchmarks.translation_models import Task, TrainingStep, build, stock_batch, tree_batch
 from tests.benchmarks.tree_positions import random_places
 
@@ -82,7 +82,7 @@ def step_of(architecture: str, task: Task, batch: dict) -> Callable[[], object]:
 
 def symbols(size: int) -> Steps:
     """Returns steps of semantic parsers that write as many symbols, with tree positions and without."""
-    task = task_for(semantic_parsing("dfs", "lcrs"))
+    task = task_for(vocabulary_of(ARITIES, binarization="lcrs"))
     batch = stock_batch(task, size, LEAVES, SYMBOLS)
     # The columns are START, which has the root's place, and the symbols.
     chance = random.Random(0)

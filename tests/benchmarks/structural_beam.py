@@ -1,4 +1,7 @@
-"""Compares the structural search with fairseq's beam search, and counts how many of its outputs are trees."""
+"""Compares the structural search with fairseq's beam search, and counts how many of its outputs are trees.
+
+Symbols are those of logical forms, or of programs: productions and pieces, under a grammar by types of fields.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from tests.benchmarks.measuring import Settings, side_by_side
 from tests.benchmarks.reporting import Report, milliseconds
 from tests.benchmarks.translation_models import build, dictionary, stock_batch
 from tests.tree_positional.all_trees import Vocabulary
+from tree_fairseq.data_bin.grammar import FieldTable
 from tree_fairseq.nn.modalities import SYMBOLS as SYMBOL_TREES
 from tree_fairseq.nn.modalities import Side
 from tree_fairseq.tree_positional import model  # noqa: F401  (registers the architectures)
@@ -21,8 +25,11 @@ from tree_fairseq.tree_positional.search import StructuralGenerator
 from tree_fairseq.trees.symbols import BINARIZATIONS, TRAVERSALS
 
 BATCH, BEAM, WORDS, SYMBOLS = 64, 5, 12, 30
+LONG = 120  # words of a description, or symbols of a program to translate
 # ATIS has 433 words that occur twice, and this many symbols of each arity.
 SOURCE_WORDS, ARITIES = 437, {0: 61, 1: 10, 2: 102}
+# A program has this many productions of each arity, and pieces of names; a field has some of the productions.
+PROGRAM_ARITIES, FIELDS, SHARE = {0: 10_020, 1: 200, 2: 200, 3: 80}, 42, 0.1
 OUTPUTS = 10_000
 UPDATES, UPDATES_AT_ONCE = 50, 5
 ARCHITECTURES = {"tree": "tree_positional_transformer_semantic_parsing", "stock": "transformer_semantic_parsing"}
@@ -40,32 +47,47 @@ def task_for(vocabulary: Vocabulary) -> SimpleNamespace:
     )
 
 
-def semantic_parsing(traversal: str, binarization: str) -> Vocabulary:
-    """Returns a vocabulary with as many symbols as ATIS has."""
-    arities = [arity for arity, count in ARITIES.items() for _ in range(count)]
+def vocabulary_of(counts: dict[int, int], traversal: str = "dfs", binarization: str = "none") -> Vocabulary:
+    """A vocabulary with so many symbols of each arity."""
+    arities = [arity for arity, count in counts.items() for _ in range(count)]
     return Vocabulary.of(arities, traversal, binarization, unknown=True)
 
 
-def speed(settings: Settings):
+def field_table(vocabulary: Vocabulary, fields: int = FIELDS) -> FieldTable:
+    """A random grammar: each field has a share of the productions, and every second one all leaves."""
+    random_numbers = torch.Generator().manual_seed(0)
+    table = vocabulary.table
+    allowed = torch.rand(fields, len(table.arity), generator=random_numbers) < SHARE
+    allowed[::2] |= table.arity == 0
+    wanted = torch.randint(fields, (len(table.arity), table.degree), generator=random_numbers)
+    has_branch = torch.arange(table.degree) < table.arity[:, None]
+    return FieldTable(wanted.where(has_branch, torch.tensor(-1)), allowed & (table.arity >= 0))
+
+
+def leaves_last(decoder: torch.nn.Module, is_leaf: torch.Tensor) -> None:
+    """Makes leaves improbable, because both searches must write as many symbols, and random weights would stop."""
+    decoder.layers[-1].final_layer_norm.bias.data.fill_(1.0)
+    # Probabilities of e^-30; a softmax over many that no float can hold would be slower.
+    decoder.output_projection.weight.data[is_leaf] -= 30 / decoder.output_projection.in_features
+
+
+def speed(settings: Settings, vocabulary: Vocabulary, grammar: FieldTable | None = None, words: int = WORDS):
     """Times both searches on the same number of words, symbols and steps.
 
     Returns:
         the timing by name, and the number of symbols in all outputs
     """
     size, symbols = settings.choose((BATCH, SYMBOLS), (2, 5))
-    vocabulary = semantic_parsing("dfs", "lcrs")
     task = task_for(vocabulary)
-    batch = stock_batch(task, size, WORDS, symbols)
+    batch = stock_batch(task, size, words, symbols)
     options = {"beam_size": BEAM, "max_len_a": 0, "max_len_b": symbols}
     models = {name: build(architecture, task, **OWN_EMBEDDINGS) for name, architecture in ARCHITECTURES.items()}
+    trees = {"symbols": task.target_side.symbols, "grammar": grammar}
     made = {
-        "tree": StructuralGenerator(
-            [models["tree"]], task.target_dictionary, symbols=task.target_side.symbols, **options
-        ),
+        "tree": StructuralGenerator([models["tree"]], task.target_dictionary, **trees, **options),
         "stock": SequenceGenerator([models["stock"]], task.target_dictionary, min_len=symbols, **options),
     }
-    # Random weights do not know when to stop, so both must write the same number of symbols: leaves come last.
-    made["tree"].model.penalties = 100.0 * (vocabulary.table.arity == 0)
+    leaves_last(models["tree"].decoder, vocabulary.table.arity == 0)
 
     def generate(name: str):
         return made[name].generate([models[name]], batch)
@@ -73,8 +95,8 @@ def speed(settings: Settings):
     lengths = {len(hypothesis["tokens"]) for name in made for hypotheses in generate(name) for hypothesis in hypotheses}
     if lengths != {symbols + 1}:
         raise ValueError(f"the outputs to compare have {sorted(lengths)} tokens")
-    timing = side_by_side({name: lambda name=name: generate(name) for name in made}, settings.choose(15, 1))
-    return timing, size * symbols
+    rounds = settings.choose(15 if words == WORDS and grammar is None else 7, 1)
+    return side_by_side({name: lambda name=name: generate(name) for name in made}, rounds), size * symbols
 
 
 def teach(model: torch.nn.Module, batch: dict, trees: list[torch.Tensor], dictionary, updates: int) -> None:
@@ -104,7 +126,7 @@ def validity(settings: Settings) -> tuple[int, int, int]:
     valid = outputs = taught = 0
     is_taught = False
     while outputs < wanted or not taught:
-        vocabulary = semantic_parsing(chance.choice(TRAVERSALS), chance.choice(BINARIZATIONS))
+        vocabulary = vocabulary_of(ARITIES, chance.choice(TRAVERSALS), chance.choice(BINARIZATIONS))
         task = task_for(vocabulary)
         model = build("tree_positional_transformer_tiny", task, seed=outputs, **OWN_EMBEDDINGS)
         if is_taught:
@@ -140,20 +162,29 @@ def validity(settings: Settings) -> tuple[int, int, int]:
 
 
 def run(settings: Settings) -> Report:
-    timing, tokens = speed(settings)
+    timing, tokens = speed(settings, vocabulary_of(ARITIES, binarization="lcrs"))
+    programs = vocabulary_of(PROGRAM_ARITIES)
+    by_grammar, _ = speed(settings, programs, field_table(programs))
+    long, _ = speed(settings, vocabulary_of(ARITIES, binarization="lcrs"), words=settings.choose(LONG, WORDS))
     valid, outputs, taught = validity(settings)
     rows = [("beam search", "symbols a second", "ms, fastest to slowest", "processor ms")]
-    for name in ("tree", "stock"):
-        label, taken = f"{SEARCHES[name]}, {ARCHITECTURES[name]}", timing[name]
-        rows.append((label, f"{tokens / taken.median:.0f}", taken.spread, milliseconds(taken.processor_median)))
+    for symbols, timings in (("short sources", timing), ("programs", by_grammar), ("long sources", long)):
+        for name in ("tree", "stock"):
+            taken = timings[name]
+            label = f"{SEARCHES[name]}, {ARCHITECTURES[name]}, {symbols}"
+            rows.append((label, f"{tokens / taken.median:.0f}", taken.spread, milliseconds(taken.processor_median)))
     faster = "structural search, times as many symbols a second as the stock search"
+    grammar = "the same under a grammar of 500 productions and 10,000 pieces"
+    longer = f"the same, from sources of {LONG} words"
     trees = "share of outputs that are trees"
     return Report(
         "structural_beam",
         f"b={settings.choose(BATCH, 2)}, beam {BEAM}, n={WORDS} words, outputs of {settings.choose(SYMBOLS, 5)} "
-        f"symbols, {sum(ARITIES.values())} different symbols as in ATIS",
+        f"symbols, {sum(ARITIES.values())} different symbols as in ATIS, {sum(PROGRAM_ARITIES.values())} of programs",
         [
-            time_ratio("ratio", timing["tree"], timing["stock"], 0.85, what=faster, processor=True),
+            time_ratio("ratio", timing["tree"], timing["stock"], 0.95, what=faster, processor=True),
+            time_ratio("long_sources", long["tree"], long["stock"], 0.95, what=longer, processor=True),
+            time_ratio("grammar", by_grammar["tree"], by_grammar["stock"], 0.95, what=grammar, processor=True),
             Figure("validity", valid / outputs, 1, False, trees, f"{valid} trees", f"{outputs} outputs"),
         ],
         [rows],

@@ -6,7 +6,7 @@ Beam search repeats and permutes rows. It moves the index ``order`` of the sente
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Callable, Optional, Union
 
 import torch
@@ -289,6 +289,9 @@ STATES = MemoryType(
     attention=lambda cfg, **kwargs: StatesAttention(**kwargs), parts=_padded_states, describe=_weights_of_source
 )
 """States and their padding: the memory of fairseq's own encoders, and of those that put more before the source."""
+
+SHARED_STATES = replace(STATES)
+"""The same of encoders that move the :func:`row_order` with the beam: decoders keep them once a sentence."""
 
 
 def cross_attention_options(cfg) -> dict[str, Any]:

@@ -279,7 +279,6 @@ class TreeHypotheses:
         slack = slack.clamp(-1, IMPOSSIBLE - 1).short()
         rows = len(slack)
         needed = torch.index_select(self._legal.needed, 0, self._kind, out=self._all_needed[:rows])
-        # Floats at once: to add them to scores is several times as fast as masked_fill.
         illegal = torch.gt(needed, slack[:, None], out=self._all_illegal[:rows])
         length = self._open.length
         if self._prefix is not None and length < self._prefix.size(1):

@@ -16,6 +16,7 @@ from tree_fairseq.nn.extended_transformer import (
     register_architectures,
 )
 from tree_fairseq.nn.modalities import SEQUENCE, SYMBOLS, has_modalities, source_side, target_side
+from tree_fairseq.nn.shared_memory import SHARED_STATES, with_rows_moved
 from tree_fairseq.support.options import given_flags, option, refuse_flags
 from tree_fairseq.tree_positional.decoder import FactoredEmbedding, TreePositionalDecoder, has_arities
 from tree_fairseq.tree_positional.positions import TreePositions, TreePositionsConfig, paths_of_batch
@@ -35,14 +36,16 @@ class TreePositionalEncoder(DistanceBiasedEncoder):
     def forward(self, *args, source_symbol_tree: Optional[dict[str, Tensor]] = None, **kwargs) -> dict[str, list]:
         """Adds tree positions; ``source_symbol_tree`` has parents and branches of symbol trees."""
         if not isinstance(self.embed_positions, TreePositions):
-            return super().forward(*args, **kwargs)
+            return {**super().forward(*args, **kwargs), "order": []}
         if source_symbol_tree is None:
             raise MissingTreesError(
                 "this model reads symbol trees, but the batch has none; use --task structural_translation"
             )
         paths = paths_of_batch(source_symbol_tree, self.embed_positions.levels)
         self.embed_positions.given = self.embed_positions.encode(paths)
-        return super().forward(*args, **kwargs)
+        return {**super().forward(*args, **kwargs), "order": []}
+
+    reorder_encoder_out = staticmethod(with_rows_moved)
 
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
@@ -56,6 +59,7 @@ ENCODER = register_encoder(
         "tree_positional",
         reads=(SYMBOLS, SEQUENCE),
         build=TreePositionalEncoder,
+        memory=SHARED_STATES,
         config=TreePositionalEncoderConfig,
         fill_in=lambda cfg, side: setattr(cfg, "source_symbols", side.symbols),
         help="a transformer with tree positions for symbol trees",

@@ -33,8 +33,8 @@ from tree_fairseq.trees.symbols import unknown_symbol
 
 logger = logging.getLogger(__name__)
 
-# Log-probability of a masked symbol, and the smallest of a legal symbol. Both are finite: fairseq neither ends nor
-# replaces rows at minus infinity. Sampling exponentiates them, and the exponentials must not all vanish.
+# Log-probability of a masked symbol, and of a legal symbol that has none or minus infinity. Both are finite: fairseq
+# neither ends nor replaces rows at minus infinity. Sampling exponentiates them, and not all exponentials may vanish.
 _MASKED, _FLOOR = -1e9, -1e4
 _MASKED_SAMPLE, _FLOOR_SAMPLE = -80.0, -40.0
 
@@ -47,12 +47,12 @@ class StructuralEnsemble(TreeEnsemble):
     ``penalties``, ``[V]``, are subtracted from log-probabilities. Complete trees take the id ``waiting`` while they
     wait; if it is None, they end at once. An ``observer`` keeps the steps of searches, one at a time.
 
-    A score that is not a number counts as the smallest; ``is_faulty``, a bool or a tensor, says whether there was one.
+    A score that is not a number counts as a very small one; ``is_faulty``, a bool or a tensor, says if there was one.
     """
 
     def __init__(self, models, eos, waiting: int | None, penalties: Tensor | None, for_sampling: bool):
         super().__init__(models)
-        self.eos, self.waiting, self.penalties = eos, waiting, penalties
+        self.eos, self.waiting, self.penalties, self.for_sampling = eos, waiting, penalties, for_sampling
         self.masked, self.floor = (_MASKED_SAMPLE, _FLOOR_SAMPLE) if for_sampling else (_MASKED, _FLOOR)
         self.trees: TreeHypotheses | None = None
         self.observer: Any = None  # keeps the steps, see views.py
@@ -81,12 +81,15 @@ class StructuralEnsemble(TreeEnsemble):
     def _mask(self, scores: Tensor) -> Tensor:
         if self.penalties is not None:
             self.penalties = self.penalties.to(scores)
-            scores = scores - self.penalties
+            scores.sub_(self.penalties)
         trees = self.trees
         # A logit that is not a number makes all probabilities of its row so.
         self.is_faulty = scores[:, self.eos].isnan().any() | self.is_faulty
-        scores = scores.nan_to_num_(nan=self.floor).clamp_(min=self.floor)
-        scores.add_(trees.illegal_symbols(), alpha=self.masked).clamp_(min=self.masked)
+        scores.nan_to_num_(nan=self.floor, neginf=self.floor)
+        if self.for_sampling:
+            scores.clamp_(min=self.floor)
+        # One pass over the scores, which do not fit into a cache: masked_fill takes several times as long.
+        scores.lerp_(scores.new_full((), self.masked), trees.illegal_symbols().to(scores))
         # A dead row may end only when no other row of its sentence grows, because fairseq counts ended rows as results.
         is_growing = trees.is_growing.repeat_interleave(len(scores) // len(trees.is_growing))  # [R]
         may_end = trees.is_complete
