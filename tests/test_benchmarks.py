@@ -56,6 +56,7 @@ FIGURES = {
         "loader_memory_ratio",
     ],
     "scale": ["operations_ratio"],
+    "source_code": ["python", "sql", "java", "csharp", "javascript", "sqlglot"],
     "loading": ["share_of_step"],
     "growth": [
         "tree_transformer_growth", "tree_transformer_time", "tree_transformer_memory", "treeformer_growth",

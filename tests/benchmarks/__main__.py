@@ -34,6 +34,7 @@ BENCHMARKS = {
     "preprocess": "binarizing and fairseq-preprocess; parsing and bare Stanza; the parse cache",
     "corpus_scale": "memory, disk and time of fairseq-preprocess and of the start of training, up to 10^6 lines",
     "scale": "training step of the recipes' sizes: arithmetic, memory, time",
+    "source_code": "reading programs of all languages, and queries by sqlglot alone",
     "loading": "loading and collating a batch, and the training step on it",
     "growth": "training step by length of sentences, and on trees of the worst shapes: over the stock model's",
     "memory": "peak memory of training steps of all methods: beside stock models on equally many positions",

@@ -54,8 +54,8 @@ class Language(Notation):
             written = self.write(tree)
             if written == line:
                 return tree
-            tree = self.parse(written)
-            is_stable = self.write(tree) == written
+            before, tree = tree, self.parse(written)
+            is_stable = tree == before or self.write(tree) == written
         except InputError:
             is_stable = False
         if not is_stable:
