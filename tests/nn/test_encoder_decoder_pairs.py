@@ -145,6 +145,16 @@ def test_decoders_without_a_pointer_refuse_to_copy(folder_of, decoder):
         task.build_model(arguments(decoder.arch, "--copy-source"))
 
 
+@pytest.mark.parametrize("encoder", ["treeformer", "tree_positional"])
+def test_self_attention_that_would_read_the_memory_is_refused(folder_of, encoder):
+    decoder = DECODERS["structural"]
+    task = task_over(folder_of("nl", "lf", *decoder.preprocessing), decoder.task, "nl", "lf")
+    given = (decoder.arch, "--cross-self-attention", decoder.option)
+    with pytest.raises(InputError, match="--cross-self-attention does not work with"):
+        task.build_model(arguments(*given, encoder))
+    assert task.build_model(arguments(*given, "transformer")).decoder.cross_self_attention
+
+
 @pytest.mark.parametrize("encoder", ["transformer", "treeformer", "tree_positional", "tree_lstm"])
 @pytest.mark.parametrize("decoder", ["stock", "structural"])
 @pytest.mark.parametrize("more", [(), ("--copy-source",)])

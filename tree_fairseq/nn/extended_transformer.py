@@ -21,7 +21,7 @@ from tree_fairseq.nn.distance_bias import DistanceBiasConfig, bias_tables
 from tree_fairseq.nn.encoders import ENCODERS, encoder_of
 from tree_fairseq.nn.modalities import SOURCE_INPUTS
 from tree_fairseq.nn.published import PublishedConfig, default_of, options_of, set_defaults
-from tree_fairseq.nn.shared_memory import MemoryDecoder
+from tree_fairseq.nn.shared_memory import STATES, MemoryDecoder
 from tree_fairseq.nn.shared_names import SharedNames
 from tree_fairseq.nn.stock_weights import add_initial_weights, built_aside
 from tree_fairseq.support.options import flag_of, given_flags, option, refuse_flags
@@ -74,7 +74,12 @@ class ExtendedTransformer(TransformerModelBase):
         cls.set_defaults(args)
         cfg = transformer_config(args, cls.all_flags())
         cls.fill_in(cfg, args, task)
-        refuse_flags({"--copy-source": cfg.copy_source and not cls.copies}, f"--arch {getattr(args, 'arch', '')}")
+        refused = {
+            "--copy-source": cfg.copy_source and not cls.copies,
+            # Its self-attention would read the memory, too.
+            "--cross-self-attention": cfg.cross_self_attention and encoder_of(cfg).memory is not STATES,
+        }
+        refuse_flags(refused, f"--arch {getattr(args, 'arch', '')}")
         encoder_of(cfg).prepare(cfg, task)
         model = super().build_model(cfg, task)
         if cfg.copy_source:
