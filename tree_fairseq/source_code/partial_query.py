@@ -42,6 +42,7 @@ class _Place(NamedTuple):
     is_correlated: bool = False  # whether a query can use the columns of that scope, or only those around it
     may_aggregate: bool = False
     is_output: bool = False
+    is_order: bool = False  # in ORDER BY
 
 
 class _Value(NamedTuple):
@@ -155,8 +156,13 @@ class PartialQuery:
         roles = _ROLES[place.role]
         role = roles.get(field, roles[""])
         if place.role == "select" and role == "expression":
-            may_aggregate, is_output = field not in _WITHOUT_AGGREGATES, field == "expressions"
-            return _Place(role, place.scope, may_aggregate=may_aggregate, is_output=is_output)
+            return _Place(
+                role,
+                place.scope,
+                may_aggregate=field not in _WITHOUT_AGGREGATES,
+                is_output=field == "expressions",
+                is_order=field == "order",
+            )
         return place if role == place.role else _Place(role, place.scope)
 
     def _close_complete(self) -> None:
@@ -216,7 +222,8 @@ def _column(node: _Node, scopes: Scopes) -> _Value:
     # SQLite takes a quoted name that is no column for a text.
     if name is None or node.has("db") or (table is None and this is not None and this.kind == _QUOTED):
         return _Value("Column", name)
-    affinity = scopes.find(node.place.scope, Column(name, table), with_outputs=not node.place.is_output)
+    place, column = node.place, Column(name, table)
+    affinity = scopes.find(place.scope, column, with_outputs=not place.is_output, outputs_first=place.is_order)
     is_star = this is not None and this.kind == "Star"
     return _Value("Star" if is_star else "Column", name, affinity)
 

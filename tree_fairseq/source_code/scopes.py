@@ -72,18 +72,26 @@ class Scopes(list[Scope]):
         """Replaces attributes of the scope at a place."""
         self[place] = self[place]._replace(**changes)
 
-    def find(self, place: int, column: Column, *, with_outputs: bool = False) -> str | None:
-        """The affinity of a column, None if it has none. Raises Unbound if nothing can bind it."""
+    def find(
+        self, place: int, column: Column, *, with_outputs: bool = False, outputs_first: bool = False
+    ) -> str | None:
+        """The affinity of a column, None if it has none. Raises Unbound if nothing can bind it.
+
+        With ``outputs_first``, a column of the result hides those of the tables.
+        """
         while True:
             scope = self[place]
+            is_output = column.table is None and any(map(column.name.fits, scope.outputs))
             found = [source for source in scope.sources if source.has(column)]
             if found:
                 is_whole = column.name.is_whole and (column.table is None or column.table.is_whole)
-                if is_whole and not scope.merges_columns and sum(source.is_known for source in found) > 1:
+                is_hidden = outputs_first and column.table is None and (is_output or scope.has_star)
+                is_one = is_hidden or scope.merges_columns or sum(source.is_known for source in found) < 2
+                if is_whole and not is_one:
                     raise Unbound  # the name is ambiguous
                 columns = found[0].columns
                 return columns.get(column.name.text) if columns and column.name.is_whole else None
-            if with_outputs and column.table is None and any(map(column.name.fits, scope.outputs)):
+            if with_outputs and is_output:
                 return None
             if scope.missing != 0:
                 self.change(place, pending=(*scope.pending, column))
@@ -91,7 +99,7 @@ class Scopes(list[Scope]):
                 return None
             if scope.parent is None:
                 raise Unbound
-            place, with_outputs = scope.parent, True
+            place, with_outputs, outputs_first = scope.parent, True, False
 
     def add(self, place: int, source: Source) -> None:
         """Adds the next table, which may be incomplete."""
