@@ -30,9 +30,8 @@
 ENCODER=(--encoder-layers 3 --encoder-embed-dim 128 --encoder-ffn-embed-dim 512 --encoder-attention-heads 4)
 DECODER=(--decoder-layers 3 --decoder-embed-dim 128 --decoder-ffn-embed-dim 512 --decoder-attention-heads 4)
 case "$ARCH" in
-    tree_insertion_transformer*) LEARNED=$ORACLE # the paper learns from one partial tree of each form in an update
-        LOSS=(--criterion slot_kl_divergence --insertion-oracle "$ORACLE" --target-distribution rank --target-temperature 0.1
-            ${OURS:+--partial-states 4}) ;;
+    tree_insertion_transformer*) LEARNED=$ORACLE
+        LOSS=(--criterion slot_kl_divergence --insertion-oracle "$ORACLE" --target-distribution rank --target-temperature 0.1) ;;
     # The temperature of the authors' code, which differs from that of trees; 0.1 learns far slower
     sequence_insertion_transformer*) LEARNED=$SUPERVISION
         LOSS=(--criterion slot_kl_divergence --target-distribution "${SUPERVISION/binary/rank}")

@@ -61,8 +61,8 @@ def test_a_dry_run_prints_commands_of_fairseq_and_touches_nothing(script, places
     ("script", "options", "trained"),
     [
         ("overnight/run.sh", "--encoder-path DIR", {"encoder_path": "DIR", "max_update": 3200, "warmup_updates": 320}),
-        ("overnight/run.sh", "", {"partial_states": 4, "as_published": False}),
-        ("overnight/run.sh", "--published 1", {"partial_states": 1, "as_published": True}),
+        ("overnight/run.sh", "", {"as_published": False}),
+        ("overnight/run.sh", "--published 1", {"as_published": True}),
         ("text2sql/run.sh", "--arch tree_insertion_transformer_tiny", {"criterion": "slot_kl_divergence"}),
     ],
 )

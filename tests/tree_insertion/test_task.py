@@ -89,6 +89,17 @@ def test_only_training_sees_several_partial_trees_of_a_target(folder):
     assert all(batch["partial_states"] == batch["nsentences"] for batch in batches(task, "valid"))
 
 
+def test_models_that_insert_into_trees_see_four_partial_trees_and_that_of_the_paper_one(folder):
+    def most_states(arch, *flags):
+        task = task_of(folder)
+        task.build_model(arguments(arch, *flags))
+        return max(batch["partial_states"] / batch["nsentences"] for batch in batches(task, "train"))
+
+    assert 1 < most_states("tree_insertion_transformer_tiny") <= 4
+    assert most_states("tree_insertion_transformer_tiny", "--as-published") == 1
+    assert most_states("sequence_insertion_transformer_tiny") == 1
+
+
 @pytest.mark.parametrize("arch", ["tree_insertion_transformer_tiny", "sequence_insertion_transformer_tiny"])
 def test_options_reach_the_batches(folder, arch):
     def shares(**options):

@@ -55,10 +55,11 @@ class TreeInsertionConfig(ValidationAccuracyConfig, TranslationWithTreesConfig):
     trajectories: Optional[int] = option(
         None, "draw from this number of trajectories of every tree (default: all that are stored)"
     )
-    partial_states: int = option(
-        1,
+    partial_states: Optional[int] = option(
+        None,
         "partial trees or sequences of each target in a training update, spread evenly over a trajectory; the source "
-        "is encoded once for all. A number above the steps of a trajectory takes all of it",
+        "is encoded once for all. A number above the steps of a trajectory takes all of it (default: 4 partial trees, "
+        "1 with --as-published; 1 sequence)",
     )
 
 
@@ -101,8 +102,8 @@ def _decoding_of(model) -> Optional[Decoding]:
 class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
     """Generates the target trees of ``fairseq-preprocess --task tree_insertion`` from sentences, parsed or not.
 
-    The task takes ``decoding``, ``sequences`` (the dictionary of a model of sequences) and ``counts_brackets`` from the
-    model that it builds. They decide on the data sets.
+    The task takes ``decoding``, ``sequences`` (the dictionary of a model of sequences), ``counts_brackets`` and
+    ``default_states`` from the model that it builds. They decide on the data sets.
     """
 
     cfg: TreeInsertionConfig
@@ -110,6 +111,7 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
     decoding = Decoding.TREE_INSERTION
     sequences = None
     counts_brackets = False
+    default_states = 1  # of --partial-states
 
     def __init__(self, cfg: TreeInsertionConfig, src_dict, tgt_dict):
         folder = Path(utils.split_paths(cfg.data)[0])
@@ -140,7 +142,7 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
             sampler = dataset.PartialSequenceSampler(replace(sampler.distribution, merge=np.maximum), self.cfg.seed)
         is_training = split == self.cfg.train_subset
         if is_training:
-            sampler = replace(sampler, states=self.cfg.partial_states)
+            sampler = replace(sampler, states=self.cfg.partial_states or self.default_states)
         # A test set is translated to its last line.
         options = {"every_epoch": is_training, "keep_remainder": not is_training}
         options["counts_brackets"] = self.counts_brackets
@@ -168,6 +170,8 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
         self.decoding = decoding or Decoding.TREE_INSERTION
         self.sequences = model.sequences if isinstance(model, TreeSequenceModel) else None
         self.counts_brackets = decoding is not None and model.longest_target is not None
+        is_published = getattr(cfg, "as_published", False)
+        self.default_states = 4 if decoding == Decoding.TREE_INSERTION and not is_published else 1
         return model
 
     def refuse_unread_flags(self, model, cfg) -> None:
