@@ -29,29 +29,36 @@ class Constant(nn.Module):
         return {"slot": self.slot, "logits": self.logits}
 
 
-def criterion(**options):
-    return SlotKlDivergence(SimpleNamespace(target_dictionary=DICTIONARY), **options)
+def criterion(learns_from_trees=False, **options):
+    return SlotKlDivergence(
+        SimpleNamespace(target_dictionary=DICTIONARY, learns_from_trees=learns_from_trees), **options
+    )
 
 
-def equation(slot, logits, target):
-    """The sum of the divergences, from dense distributions."""
+def equation(slot, logits, target, weight=1.0):
+    """The sum of the divergences, from dense distributions; those of slots that stay open have a weight."""
     total = logits.new_zeros(())
     for place, number in enumerate(slot.tolist()):
         said = torch.softmax(logits[place], dim=0)
         for other, label, share in zip_equal(*(target[name].tolist() for name in ("slot", "label", "probability"))):
             if other == number:
-                total = total + share * (math.log(share) - torch.log(said[label]))
+                divergence = share * (math.log(share) - torch.log(said[label]))
+                total = total + (1.0 if label == DICTIONARY.keep else weight) * divergence
     return total
 
 
 @pytest.mark.parametrize("kind", ["rank", "uniform"])
 @pytest.mark.parametrize("seed", range(4))
-def test_it_is_the_divergence_of_the_equation(seed, kind):
+@pytest.mark.parametrize(
+    ("options", "weight"), [({}, 1), ({"insertion_weight": 2.5}, 2.5), ({"learns_from_trees": True}, 3)]
+)
+def test_it_is_the_divergence_of_the_equation(seed, kind, options, weight):
     sample, slot = random_batch(seed, distribution=TargetDistribution(kind, 0.7))
     model = Constant(slot, len(slot), seed=seed)
-    loss, size, log = criterion()(model, sample)
+    loss, size, log = criterion(**options)(model, sample)
     assert size == log["nsentences"] == 3 and log["slots"] == len(slot) == sample["ntokens"]
-    expected = equation(slot, model.logits, sample["slot_target"])
+    expected = equation(slot, model.logits, sample["slot_target"], weight)
+    torch.testing.assert_close(log["slot_loss"], equation(slot, model.logits, sample["slot_target"]))
     torch.testing.assert_close(loss, expected, rtol=1e-12, atol=0)
     ours, theirs = (torch.autograd.grad(value, model.logits)[0] for value in (loss, expected))
     torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-12)

@@ -2,6 +2,8 @@
 
 import math
 from collections import Counter
+from dataclasses import dataclass
+from typing import Optional
 
 import torch
 from fairseq.criterions import FairseqCriterion, register_criterion
@@ -9,20 +11,36 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.logging import metrics
 from torch import Tensor
 
+from tree_fairseq.support.options import option
+
 # Target probabilities of a slot that differ by less are equal.
 _TOLERANCE = 1e-6
 
 
-@register_criterion("slot_kl_divergence", dataclass=FairseqDataclass)
+# fairseq reads the fields' types, so annotations are not postponed in this file.
+@dataclass
+class SlotKlDivergenceConfig(FairseqDataclass):
+    """The option of the loss."""
+
+    insertion_weight: Optional[float] = option(
+        None,
+        "weight of slots in which a node may be inserted, because most slots are closed (not in the paper; default: 3 "
+        "for models that insert into trees, 1 with --as-published and for sequences)",
+    )
+
+
+@register_criterion("slot_kl_divergence", dataclass=SlotKlDivergenceConfig)
 class SlotKlDivergence(FairseqCriterion):
     r"""Sum of :math:`\mathrm{KL}(p_s \| \pi_s) = \sum_y p_s(y) (\log p_s(y) - \log \pi_s(y))` over all slots s.
 
-    The loss is averaged over partial trees. p is the target distribution, π the predicted one (Lukovnikov & Fischer
-    2021, section 3.3.3, equation 6). Targets are sparse: labels of probability 0 are never touched.
+    The loss is averaged over partial trees. Slots in which a node may be inserted count ``insertion_weight`` times, in
+    the paper once. p is the target distribution, π the predicted one (Lukovnikov & Fischer 2021, section 3.3.3,
+    equation 6). Targets are sparse: labels of probability 0 are never touched.
     """
 
-    def __init__(self, task):
+    def __init__(self, task, insertion_weight: Optional[float] = None):
         super().__init__(task)
+        self.weight = insertion_weight or (3.0 if task.learns_from_trees else 1.0)
         self.keep = task.target_dictionary.keep
 
     def forward(self, model, sample, reduce: bool = True):
@@ -30,14 +48,14 @@ class SlotKlDivergence(FairseqCriterion):
         target, output = sample["slot_target"], model(**sample["net_input"])
         divergence, is_right = slot_divergence(output["slot"], output["logits"], target)
         is_kept = target["label"] == self.keep
-        loss = divergence.sum()
+        loss = (divergence * torch.where(is_kept, 1.0, self.weight)).sum()
         states = sample["partial_states"]
         logging_output = {
             "slots": output["slot"].numel(),
             "right": is_right.sum(),
             "kept": is_kept.sum(),
             "right_kept": (is_right & is_kept).sum(),
-            "slot_loss": loss.detach(),
+            "slot_loss": divergence.sum().detach(),
             "loss": loss.detach(),
             "ntokens": sample["ntokens"],
             "nsentences": sample["nsentences"],

@@ -103,7 +103,8 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
     """Generates the target trees of ``fairseq-preprocess --task tree_insertion`` from sentences, parsed or not.
 
     The task takes ``decoding``, ``sequences`` (the dictionary of a model of sequences), ``counts_brackets`` and
-    ``default_states`` from the model that it builds. They decide on the data sets.
+    ``learns_from_trees`` (in our setting, not the paper's) from the model that it builds. They decide on the data sets
+    and the loss.
     """
 
     cfg: TreeInsertionConfig
@@ -111,7 +112,7 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
     decoding = Decoding.TREE_INSERTION
     sequences = None
     counts_brackets = False
-    default_states = 1  # of --partial-states
+    learns_from_trees = False
 
     def __init__(self, cfg: TreeInsertionConfig, src_dict, tgt_dict):
         folder = Path(utils.split_paths(cfg.data)[0])
@@ -142,7 +143,7 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
             sampler = dataset.PartialSequenceSampler(replace(sampler.distribution, merge=np.maximum), self.cfg.seed)
         is_training = split == self.cfg.train_subset
         if is_training:
-            sampler = replace(sampler, states=self.cfg.partial_states or self.default_states)
+            sampler = replace(sampler, states=self.cfg.partial_states or (4 if self.learns_from_trees else 1))
         # A test set is translated to its last line.
         options = {"every_epoch": is_training, "keep_remainder": not is_training}
         options["counts_brackets"] = self.counts_brackets
@@ -170,8 +171,7 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
         self.decoding = decoding or Decoding.TREE_INSERTION
         self.sequences = model.sequences if isinstance(model, TreeSequenceModel) else None
         self.counts_brackets = decoding is not None and model.longest_target is not None
-        is_published = getattr(cfg, "as_published", False)
-        self.default_states = 4 if decoding == Decoding.TREE_INSERTION and not is_published else 1
+        self.learns_from_trees = decoding == Decoding.TREE_INSERTION and not getattr(cfg, "as_published", False)
         return model
 
     def refuse_unread_flags(self, model, cfg) -> None:
