@@ -90,14 +90,16 @@ def test_only_training_sees_several_partial_trees_of_a_target(folder):
 
 
 def test_models_that_insert_into_trees_see_four_partial_trees_and_that_of_the_paper_one(folder):
-    def most_states(arch, *flags):
-        task = task_of(folder)
+    def states(arch, *flags, **options):
+        task = task_of(folder, **options)
         task.build_model(arguments(arch, *flags))
-        return max(batch["partial_states"] / batch["nsentences"] for batch in batches(task, "train"))
+        most = max(batch["partial_states"] / batch["nsentences"] for batch in batches(task, "train"))
+        return task.dataset("train").sampler.states, most > 1
 
-    assert 1 < most_states("tree_insertion_transformer_tiny") <= 4
-    assert most_states("tree_insertion_transformer_tiny", "--as-published") == 1
-    assert most_states("sequence_insertion_transformer_tiny") == 1
+    assert states("tree_insertion_transformer_tiny") == (4, True)
+    assert states("tree_insertion_transformer_tiny", partial_states=2) == (2, True)
+    assert states("tree_insertion_transformer_tiny", "--as-published") == (1, False)
+    assert states("sequence_insertion_transformer_tiny") == (1, False)
 
 
 @pytest.mark.parametrize("arch", ["tree_insertion_transformer_tiny", "sequence_insertion_transformer_tiny"])

@@ -48,7 +48,7 @@ class SlotKlDivergence(FairseqCriterion):
         target, output = sample["slot_target"], model(**sample["net_input"])
         divergence, is_right = slot_divergence(output["slot"], output["logits"], target)
         is_kept = target["label"] == self.keep
-        loss = (divergence * torch.where(is_kept, 1.0, self.weight)).sum()
+        loss = torch.where(is_kept, divergence, self.weight * divergence).sum()
         states = sample["partial_states"]
         logging_output = {
             "slots": output["slot"].numel(),
