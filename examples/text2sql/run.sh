@@ -7,7 +7,9 @@
 #   --out DIR          everything that is written; result.json has the scores
 #   --set NAME         geography; the name of the file without .json
 #   --split S          query: no test query is in training; question: questions are new, queries often are not
-#   --arch A           tree_positional_transformer_tiny; tree_insertion_transformer_tiny; transformer_tiny: a stock model
+#   --arch A           tree_positional_transformer_tiny; tree_insertion_transformer_tiny; transformer_tiny: a stock model;
+#                      source_encoder_transformer_tiny: the same, which takes --encoder-path
+#   --encoder-path DIR a pretrained encoder reads the question, a folder that save_pretrained() wrote
 #   --target T         tree, or text: a stock model writes SQL as words and subwords
 #   --grammar G        language: every output parses; none: every output is a tree
 #   --schema F         only queries that run on this SQLite file, or on CREATE TABLE statements, such as
@@ -19,7 +21,7 @@
 #   --toy              made-up data and tiny sizes, in OUT/toy
 #   --dry-run          print the commands, run none
 : "${SET:=geography}" "${SPLIT:=query}" "${ARCH:=tree_positional_transformer_tiny}" "${TARGET:=tree}" "${GRAMMAR:=language}"
-: "${SEED:=1}" "${BEAM:=5}" "${SCHEMA:=}" "${DATABASE:=}"
+: "${ENCODER_PATH:=}" "${SEED:=1}" "${BEAM:=5}" "${SCHEMA:=}" "${DATABASE:=}"
 . "$(dirname "$0")/../lib/recipe.sh"; recipe "$@"
 
 case "$TARGET" in
@@ -29,39 +31,47 @@ case "$TARGET" in
     *) die "--target $TARGET: give tree or text" ;;
 esac
 LOSS=(--criterion label_smoothed_cross_entropy --label-smoothing 0.1)
+# Words of questions that occur once are unknown. Names in queries that training has fewer than five times are spelled.
+SOURCE=en RARE=(--thresholdsrc "$((TOY ? 0 : 2))") RATE=1e-3
+ENCODER=(--encoder-layers 2 --encoder-embed-dim 128 --encoder-ffn-embed-dim 512 --encoder-attention-heads 4)
 case "$ARCH" in
     tree_positional*) MODEL=(${OURS:+--query-position}) ;; # the decoder knows the place of the next symbol
-    transformer*) MODEL=() ;;
+    transformer* | source_encoder_transformer*) MODEL=() ;;
     tree_insertion*) TARGET=insertion TASK=tree_insertion BEAM=1 MODEL=() SEARCH=() LOSS=(--criterion slot_kl_divergence)
         SIDE=(--task tree_insertion --target-notation sql) ;; # in a logarithmic number of steps, without a grammar
     *) die "--arch $ARCH: --help lists the architectures" ;;
 esac
 
 TEXT=$OUT/text$(named SET SPLIT)
-BIN=$OUT/data-bin$(named SET SPLIT TARGET)
-RUN=$OUT/runs/$ARCH$(named SET SPLIT TARGET)-seed$SEED$FLAGS_NAME
+BIN=$OUT/data-bin$(named SET SPLIT TARGET ENCODER_PATH)
+RUN=$OUT/runs/$ARCH$(named SET SPLIT TARGET ENCODER_PATH)-seed$SEED$FLAGS_NAME
 OUTPUT=$RUN$(named GRAMMAR BEAM SCHEMA)
 
 fill_data text2sql
 step "$TEXT" python -m preprocess.text2sql "$SET" --data "$DATA" --output "$TEXT" --split "$SPLIT"
 
-# Words of questions that occur once are unknown. Names in queries that training has fewer than five times are spelled.
-step "$BIN" fairseq-preprocess --user-dir "$ROOT/tree_fairseq" -s en -t sql \
+if [[ $ENCODER_PATH ]]; then # its word pieces; it would forget what it knows at the rate of the small encoder
+    [[ $TARGET != text && $ARCH != transformer* ]] || die "--encoder-path: give --arch source_encoder_transformer_tiny"
+    step "$TEXT/dict.wp.txt" tree-fairseq pieces --pieces-of "$ENCODER_PATH" "$TEXT"/{train,valid,test}.en
+    SOURCE=wp RARE=(--srcdict "$TEXT/dict.wp.txt") RATE=3e-4
+    [[ $ARCH == tree_insertion* ]] && ENCODER=(--insertion-encoder) || ENCODER=(--source-encoder)
+    ENCODER+=(pretrained --encoder-path "$ENCODER_PATH")
+fi
+step "$BIN" fairseq-preprocess --user-dir "$ROOT/tree_fairseq" -s "$SOURCE" -t sql \
     --trainpref "$TEXT/train" --validpref "$TEXT/valid" --testpref "$TEXT/test" --destdir "$BIN" "${SIDE[@]}" \
-    --thresholdsrc "$((TOY ? 0 : 2))" --workers "$WORKERS"
+    "${RARE[@]}" --workers "$WORKERS"
 
-step "$RUN/checkpoints/checkpoint_last.pt" fairseq-train "$BIN" --user-dir "$ROOT/tree_fairseq" --task "$TASK" -s en -t sql \
-    --arch "$ARCH" "${MODEL[@]}" --share-decoder-input-output-embed --dropout 0.3 \
-    --encoder-layers 2 --encoder-embed-dim 128 --encoder-ffn-embed-dim 512 --encoder-attention-heads 4 \
+step "$RUN/checkpoints/checkpoint_last.pt" fairseq-train "$BIN" --user-dir "$ROOT/tree_fairseq" --task "$TASK" -s "$SOURCE" -t sql \
+    --arch "$ARCH" "${MODEL[@]}" --share-decoder-input-output-embed --dropout 0.3 "${ENCODER[@]}" \
     --decoder-layers 2 --decoder-embed-dim 128 --decoder-ffn-embed-dim 512 --decoder-attention-heads 4 \
-    --optimizer adam --adam-betas '(0.9, 0.98)' --clip-norm 10 --lr 1e-3 --lr-scheduler inverse_sqrt --warmup-updates 300 \
+    --optimizer adam --adam-betas '(0.9, 0.98)' --clip-norm 10 --lr "$RATE" --lr-scheduler inverse_sqrt --warmup-updates 300 \
     "${LOSS[@]}" --batch-size "$((32 / GPUS))" --required-batch-size-multiple 1 --max-epoch 100 --seed "$SEED" \
     --save-interval 10 --validate-interval 10 --keep-last-epochs 5 --save-dir "$RUN/checkpoints" \
     --no-progress-bar --log-interval 100 --log-file "$RUN/train.log" "${TOY_FLAGS[@]}" "${TRAIN_FLAGS[@]}"
 step "$RUN/checkpoints/average.pt" tree-fairseq average "$RUN/checkpoints" --last-epochs "$((TOY ? 2 : 5))" \
     --output "$RUN/checkpoints/average.pt"
 
-step "$OUTPUT/generate-test.txt" fairseq-generate "$BIN" --user-dir "$ROOT/tree_fairseq" --task "$TASK" -s en -t sql \
+step "$OUTPUT/generate-test.txt" fairseq-generate "$BIN" --user-dir "$ROOT/tree_fairseq" --task "$TASK" -s "$SOURCE" -t sql \
     --path "$RUN/checkpoints/average.pt" --gen-subset test --beam "$BEAM" --max-len-a 0 --max-len-b 500 \
     --batch-size 32 --required-batch-size-multiple 1 --results-path "$OUTPUT" "${SEARCH[@]}"
 step "$OUTPUT/score.json" tree-fairseq score sql --run "$OUTPUT" --references "$TEXT" --target-lang sql --notation sql \

@@ -74,19 +74,33 @@ def test_a_folder_without_a_tokenizer(tmp_path, caplog):
     assert not (tmp_path / "train.wp").exists()
 
 
-def test_from_raw_text_through_all_commands(folder, tmp_path):
+@pytest.mark.parametrize(
+    ("task", "read", "model"),
+    [
+        (
+            "tree_insertion",
+            ("--trajectories", 1),
+            ("tree_insertion_transformer_tiny", "--criterion", "slot_kl_divergence", "--insertion-encoder"),
+        ),
+        (
+            "structural_translation",
+            ("--target-modality", "tree"),
+            ("tree_positional_transformer_tiny", "--query-position", "--source-encoder"),
+        ),
+    ],
+)
+def test_from_raw_text_through_all_commands(folder, tmp_path, task, read, model):
     text, data, save = write_corpus(tmp_path / "text"), tmp_path / "bin", tmp_path / "run"
     files = [str(text / f"{split}.nl") for split in ("train", "valid", "test")]
     assert command.main(["--pieces-of", str(folder), *files]) == 0
     prefixes = [part for split in ("train", "valid", "test") for part in (f"--{split}pref", text / split)]
-    task = ("--task", "tree_insertion")
+    task = ("--task", task)
     run(
         "preprocess", *task, "-s", "wp", "-t", "lf", *prefixes, "--destdir", data, "--target-notation", "bracket",
-        "--trajectories", 1, "--srcdict", text / "dict.wp.txt",
+        *read, "--srcdict", text / "dict.wp.txt",
     )  # fmt: skip
     run(
-        "train", data, *task, "--cpu", "--save-dir", save, "--arch", "tree_insertion_transformer_tiny",
-        "--criterion", "slot_kl_divergence", "--insertion-encoder", "pretrained", "--encoder-path", folder,
+        "train", data, *task, "--cpu", "--save-dir", save, "--arch", *model, "pretrained", "--encoder-path", folder,
         "--optimizer", "adam", "--lr", "3e-3", "--batch-size", 16, "--max-epoch", 2,
         "--num-workers", 0, "--no-epoch-checkpoints",
     )  # fmt: skip
@@ -100,8 +114,8 @@ def test_from_raw_text_through_all_commands(folder, tmp_path):
         stdin="".join(f"{line}\n" for line in raw),
     )  # fmt: skip
     interactive = hypotheses(output)
-    model = hub.from_pretrained(save, data_name_or_path=data, bpe="pretrained_pieces", pieces_of=str(folder))
-    assert [text for _, (text, _) in sorted(generated.items())] == model.translate(raw)
+    trained = hub.from_pretrained(save, data_name_or_path=data, bpe="pretrained_pieces", pieces_of=str(folder))
+    assert [text for _, (text, _) in sorted(generated.items())] == trained.translate(raw)
     for number in range(len(lines)):
         assert interactive[number] == (generated[number][0], pytest.approx(generated[number][1], abs=1e-4))
     # Scores tell sources apart even where a model has hardly learned.

@@ -63,14 +63,30 @@ def test_a_dry_run_prints_commands_of_fairseq_and_touches_nothing(script, places
         ("overnight/run.sh", "--encoder-path DIR", {"encoder_path": "DIR", "max_update": 3200, "warmup_updates": 320}),
         ("overnight/run.sh", "", {"as_published": False}),
         ("overnight/run.sh", "--published 1", {"as_published": True}),
-        ("text2sql/run.sh", "--arch tree_insertion_transformer_tiny", {"criterion": "slot_kl_divergence"}),
+        (
+            "text2sql/run.sh",
+            "--arch tree_insertion_transformer_tiny --encoder-path DIR",
+            {"criterion": "slot_kl_divergence", "insertion_encoder": "pretrained", "encoder_path": "DIR"},
+        ),
+        (
+            "text2sql/run.sh",
+            "--arch source_encoder_transformer_tiny --encoder-path DIR",
+            {"task": "structural_translation", "source_encoder": "pretrained", "encoder_path": "DIR", "lr": [3e-4]},
+        ),
     ],
 )
 def test_options_that_change_the_method_give_commands_of_fairseq(script, options, trained, places):
     commands = dry_run(script, "--data", places["DATA"], "--out", places["OUT"], *options.split())
     arguments = [parsed(command) for command in commands if command[0].startswith("fairseq-")]
     train = next(each for each in arguments if "arch" in each and "save_dir" in each)
-    assert {name: train[name] for name in trained} == trained and train["task"] == "tree_insertion"
+    trained = {"task": "tree_insertion"} | trained
+    assert {name: train[name] for name in trained} == trained
+
+
+def test_a_pretrained_encoder_needs_an_architecture_that_has_it(places):
+    options = ("--data", places["DATA"], "--out", places["OUT"], "--arch", "transformer_tiny", "--encoder-path", "DIR")
+    refused = run(Path("text2sql/run.sh"), "--dry-run", *options)
+    assert refused.returncode == 1 and "--arch source_encoder_transformer_tiny" in refused.stderr
 
 
 @pytest.mark.parametrize("name", NAMES)
