@@ -41,6 +41,8 @@ case "$ARCH" in
         SIDE=(--task tree_insertion --target-notation sql) ;; # in a logarithmic number of steps, without a grammar
     *) die "--arch $ARCH: --help lists the architectures" ;;
 esac
+[[ ! $ENCODER_PATH || $ARCH != transformer* ]] || die "--encoder-path: give --arch source_encoder_transformer_tiny"
+[[ ! $ENCODER_PATH || $TARGET != text ]] || die "--encoder-path: the target must be trees; leave out --target text"
 
 TEXT=$OUT/text$(named SET SPLIT)
 BIN=$OUT/data-bin$(named SET SPLIT TARGET ENCODER_PATH)
@@ -51,7 +53,6 @@ fill_data text2sql
 step "$TEXT" python -m preprocess.text2sql "$SET" --data "$DATA" --output "$TEXT" --split "$SPLIT"
 
 if [[ $ENCODER_PATH ]]; then # its word pieces; it would forget what it knows at the rate of the small encoder
-    [[ $TARGET != text && $ARCH != transformer* ]] || die "--encoder-path: give --arch source_encoder_transformer_tiny"
     step "$TEXT/dict.wp.txt" tree-fairseq pieces --pieces-of "$ENCODER_PATH" "$TEXT"/{train,valid,test}.en
     SOURCE=wp RARE=(--srcdict "$TEXT/dict.wp.txt") RATE=3e-4
     [[ $ARCH == tree_insertion* ]] && ENCODER=(--insertion-encoder) || ENCODER=(--source-encoder)

@@ -83,10 +83,17 @@ def test_options_that_change_the_method_give_commands_of_fairseq(script, options
     assert {name: train[name] for name in trained} == trained
 
 
-def test_a_pretrained_encoder_needs_an_architecture_that_has_it(places):
-    options = ("--data", places["DATA"], "--out", places["OUT"], "--arch", "transformer_tiny", "--encoder-path", "DIR")
-    refused = run(Path("text2sql/run.sh"), "--dry-run", *options)
-    assert refused.returncode == 1 and "--arch source_encoder_transformer_tiny" in refused.stderr
+@pytest.mark.parametrize(
+    ("options", "way_out"),
+    [
+        ("--arch transformer_tiny", "give --arch source_encoder_transformer_tiny"),
+        ("--arch source_encoder_transformer_tiny --target text", "leave out --target text"),
+    ],
+)
+def test_a_pretrained_encoder_is_refused_before_any_work_where_it_has_no_place(options, way_out, places):
+    given = ("--data", places["DATA"], "--out", places["OUT"], "--encoder-path", "DIR", *options.split())
+    refused = run(Path("text2sql/run.sh"), "--dry-run", *given)
+    assert refused.returncode == 1 and way_out in refused.stderr and not refused.stdout
 
 
 @pytest.mark.parametrize("name", NAMES)
