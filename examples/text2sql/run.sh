@@ -41,6 +41,7 @@ case "$ARCH" in
         SIDE=(--task tree_insertion --target-notation sql) ;; # in a logarithmic number of steps, without a grammar
     *) die "--arch $ARCH: --help lists the architectures" ;;
 esac
+[[ ! $SCHEMA || ${SEARCH[*]} == *--schema* ]] || die "--schema: only a search for trees reads it, not --target text and not insertion"
 [[ ! $ENCODER_PATH || $ARCH != transformer* ]] || die "--encoder-path: give --arch source_encoder_transformer_tiny"
 [[ ! $ENCODER_PATH || $TARGET != text ]] || die "--encoder-path: the target must be trees; leave out --target text"
 

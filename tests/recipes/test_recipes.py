@@ -86,12 +86,14 @@ def test_options_that_change_the_method_give_commands_of_fairseq(script, options
 @pytest.mark.parametrize(
     ("options", "way_out"),
     [
-        ("--arch transformer_tiny", "give --arch source_encoder_transformer_tiny"),
-        ("--arch source_encoder_transformer_tiny --target text", "leave out --target text"),
+        ("--encoder-path DIR --arch transformer_tiny", "give --arch source_encoder_transformer_tiny"),
+        ("--encoder-path DIR --arch source_encoder_transformer_tiny --target text", "leave out --target text"),
+        ("--schema FILE --arch transformer_tiny --target text", "only a search for trees reads it"),
+        ("--schema FILE --arch tree_insertion_transformer_tiny", "only a search for trees reads it"),
     ],
 )
-def test_a_pretrained_encoder_is_refused_before_any_work_where_it_has_no_place(options, way_out, places):
-    given = ("--data", places["DATA"], "--out", places["OUT"], "--encoder-path", "DIR", *options.split())
+def test_an_option_is_refused_before_any_work_where_nothing_reads_it(options, way_out, places):
+    given = ("--data", places["DATA"], "--out", places["OUT"], *options.split())
     refused = run(Path("text2sql/run.sh"), "--dry-run", *given)
     assert refused.returncode == 1 and way_out in refused.stderr and not refused.stdout
 

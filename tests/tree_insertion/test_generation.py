@@ -76,3 +76,14 @@ def test_outputs_that_are_no_complete_trees_are_marked(folder):
         hypothesis |= {"is_complete": is_complete, "steps": 12}
         task._mark_unfinished(hypothesis)
     assert [best["steps"] for best, *_ in found] == ["12", "12 partial", "12 partial invalid", "12 invalid"]
+
+
+def test_outputs_that_are_no_programs_are_marked(tmp_path):
+    corpus = corpus_of(tmp_path / "text", train=("return f(x)", "return x + x"))
+    task = task_of(preprocess(corpus, tmp_path / "bin", "--target-notation", "python", splits=("train",)))
+    name, call = 'Name\\s"x::1', next(word for word in task.target_dictionary.symbols if "Call" in word)
+    found = answers(task, f"( {call} {name} {name} )", f"( {call} {name} )")
+    for (hypothesis,) in found:
+        hypothesis["steps"] = 3
+        task._mark_unfinished(hypothesis)
+    assert [best["steps"] for best, *_ in found] == ["3", "3 invalid"]

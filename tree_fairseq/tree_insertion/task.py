@@ -234,7 +234,7 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
         return replace(limits, nodes=min([nodes, *((length + 2) // 3 - 1 for length in lengths)]))
 
     def generate(self, generator, models, sample, prefix_tokens=None, constraints=None):
-        """Generates, and marks outputs that are not complete trees."""
+        """Generates, and marks outputs that are not complete trees or that the target's language does not read."""
         found = super().generate(generator, models, sample, prefix_tokens=prefix_tokens, constraints=constraints)
         for best, *_ in filter(None, found):
             self._mark_unfinished(best)
@@ -257,6 +257,7 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
 
     def _mark_unfinished(self, hypothesis: dict) -> None:
         """Adds marks to the number of steps, as fairseq-generate prints it."""
-        is_partial, is_invalid = not hypothesis.get("is_complete", True), self.tree_of(hypothesis) is None
+        tree, is_partial = self.tree_of(hypothesis), not hypothesis.get("is_complete", True)
+        is_invalid = tree is None or not self.target_dictionary.notation.accepts(tree)
         marks = [PARTIAL] * is_partial + [INVALID] * is_invalid
         hypothesis["steps"] = " ".join([str(hypothesis["steps"]), *marks])

@@ -66,6 +66,10 @@ class Notation(ABC):
                 rest += reversed(self._pieces(*piece))
         return "".join(parts)
 
+    def accepts(self, tree: Tree) -> bool:
+        """Whether what is written for a tree can be read; only a programming language refuses some trees."""
+        return True
+
     def leaf_text(self, label: str) -> str | None:
         """The text for which a leaf with this label stands; None for a leaf that stands for none."""
         return label
