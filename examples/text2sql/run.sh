@@ -32,7 +32,7 @@ case "$TARGET" in
 esac
 LOSS=(--criterion label_smoothed_cross_entropy --label-smoothing 0.1)
 # Words of questions that occur once are unknown. Names in queries that training has fewer than five times are spelled.
-SOURCE=en RARE=(--thresholdsrc "$((TOY ? 0 : 2))") RATE=1e-3
+SOURCE=en QUERIES=sql RARE=(--thresholdsrc "$((TOY ? 0 : 2))") RATE=1e-3
 ENCODER=(--encoder-layers 2 --encoder-embed-dim 128 --encoder-ffn-embed-dim 512 --encoder-attention-heads 4)
 case "$ARCH" in
     tree_positional*) MODEL=(${OURS:+--query-position}) ;; # the decoder knows the place of the next symbol
@@ -41,9 +41,8 @@ case "$ARCH" in
         SIDE=(--task tree_insertion --target-notation sql) ;; # in a logarithmic number of steps, without a grammar
     *) die "--arch $ARCH: --help lists the architectures" ;;
 esac
-[[ ! $SCHEMA || ${SEARCH[*]} == *--schema* ]] || die "--schema: only a search for trees reads it, not --target text and not insertion"
+[[ ! $SCHEMA || ${SEARCH[*]} == *--schema* ]] || die "--schema: only the search for trees reads it"
 [[ ! $ENCODER_PATH || $ARCH != transformer* ]] || die "--encoder-path: give --arch source_encoder_transformer_tiny"
-[[ ! $ENCODER_PATH || $TARGET != text ]] || die "--encoder-path: the target must be trees; leave out --target text"
 
 TEXT=$OUT/text$(named SET SPLIT)
 BIN=$OUT/data-bin$(named SET SPLIT TARGET ENCODER_PATH)
@@ -58,12 +57,19 @@ if [[ $ENCODER_PATH ]]; then # its word pieces; it would forget what it knows at
     SOURCE=wp RARE=(--srcdict "$TEXT/dict.wp.txt") RATE=3e-4
     [[ $ARCH == tree_insertion* ]] && ENCODER=(--insertion-encoder) || ENCODER=(--source-encoder)
     ENCODER+=(pretrained --encoder-path "$ENCODER_PATH")
+    if [[ $TARGET == text ]]; then # subwords of queries alone
+        SIDE=() QUERIES=bpe
+        step "$TEXT/codes" subword-nmt learn-bpe --symbols 500 --input "$TEXT/train.sql" --output "$TEXT/codes"
+        for split in train valid test; do
+            step "$TEXT/$split.bpe" subword-nmt apply-bpe --codes "$TEXT/codes" --input "$TEXT/$split.sql" --output "$TEXT/$split.bpe"
+        done
+    fi
 fi
-step "$BIN" fairseq-preprocess --user-dir "$ROOT/tree_fairseq" -s "$SOURCE" -t sql \
+step "$BIN" fairseq-preprocess --user-dir "$ROOT/tree_fairseq" -s "$SOURCE" -t "$QUERIES" \
     --trainpref "$TEXT/train" --validpref "$TEXT/valid" --testpref "$TEXT/test" --destdir "$BIN" "${SIDE[@]}" \
     "${RARE[@]}" --workers "$WORKERS"
 
-step "$RUN/checkpoints/checkpoint_last.pt" fairseq-train "$BIN" --user-dir "$ROOT/tree_fairseq" --task "$TASK" -s "$SOURCE" -t sql \
+step "$RUN/checkpoints/checkpoint_last.pt" fairseq-train "$BIN" --user-dir "$ROOT/tree_fairseq" --task "$TASK" -s "$SOURCE" -t "$QUERIES" \
     --arch "$ARCH" "${MODEL[@]}" --share-decoder-input-output-embed --dropout 0.3 "${ENCODER[@]}" \
     --decoder-layers 2 --decoder-embed-dim 128 --decoder-ffn-embed-dim 512 --decoder-attention-heads 4 \
     --optimizer adam --adam-betas '(0.9, 0.98)' --clip-norm 10 --lr "$RATE" --lr-scheduler inverse_sqrt --warmup-updates 300 \
@@ -73,7 +79,7 @@ step "$RUN/checkpoints/checkpoint_last.pt" fairseq-train "$BIN" --user-dir "$ROO
 step "$RUN/checkpoints/average.pt" tree-fairseq average "$RUN/checkpoints" --last-epochs "$((TOY ? 2 : 5))" \
     --output "$RUN/checkpoints/average.pt"
 
-step "$OUTPUT/generate-test.txt" fairseq-generate "$BIN" --user-dir "$ROOT/tree_fairseq" --task "$TASK" -s "$SOURCE" -t sql \
+step "$OUTPUT/generate-test.txt" fairseq-generate "$BIN" --user-dir "$ROOT/tree_fairseq" --task "$TASK" -s "$SOURCE" -t "$QUERIES" \
     --path "$RUN/checkpoints/average.pt" --gen-subset test --beam "$BEAM" --max-len-a 0 --max-len-b 500 \
     --batch-size 32 --required-batch-size-multiple 1 --results-path "$OUTPUT" "${SEARCH[@]}"
 step "$OUTPUT/score.json" tree-fairseq score sql --run "$OUTPUT" --references "$TEXT" --target-lang sql --notation sql \

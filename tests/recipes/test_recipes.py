@@ -73,6 +73,11 @@ def test_a_dry_run_prints_commands_of_fairseq_and_touches_nothing(script, places
             "--arch source_encoder_transformer_tiny --encoder-path DIR",
             {"task": "structural_translation", "source_encoder": "pretrained", "encoder_path": "DIR", "lr": [3e-4]},
         ),
+        (
+            "text2sql/run.sh",
+            "--arch source_encoder_transformer_tiny --encoder-path DIR --target text",
+            {"task": "translation", "source_lang": "wp", "target_lang": "bpe", "source_encoder": "pretrained"},
+        ),
     ],
 )
 def test_options_that_change_the_method_give_commands_of_fairseq(script, options, trained, places):
@@ -87,9 +92,8 @@ def test_options_that_change_the_method_give_commands_of_fairseq(script, options
     ("options", "way_out"),
     [
         ("--encoder-path DIR --arch transformer_tiny", "give --arch source_encoder_transformer_tiny"),
-        ("--encoder-path DIR --arch source_encoder_transformer_tiny --target text", "leave out --target text"),
-        ("--schema FILE --arch transformer_tiny --target text", "only a search for trees reads it"),
-        ("--schema FILE --arch tree_insertion_transformer_tiny", "only a search for trees reads it"),
+        ("--schema FILE --arch transformer_tiny --target text", "only the search for trees reads it"),
+        ("--schema FILE --arch tree_insertion_transformer_tiny", "only the search for trees reads it"),
     ],
 )
 def test_an_option_is_refused_before_any_work_where_nothing_reads_it(options, way_out, places):
