@@ -37,11 +37,11 @@ ENCODER=(--encoder-layers 2 --encoder-embed-dim 128 --encoder-ffn-embed-dim 512 
 case "$ARCH" in
     tree_positional*) MODEL=(${OURS:+--query-position}) ;; # the decoder knows the place of the next symbol
     transformer* | source_encoder_transformer*) MODEL=() ;;
-    tree_insertion*) TARGET=insertion TASK=tree_insertion BEAM=1 MODEL=() SEARCH=() LOSS=(--criterion slot_kl_divergence)
-        SIDE=(--task tree_insertion --target-notation sql) ;; # in a logarithmic number of steps, without a grammar
+    tree_insertion*) TARGET=insertion TASK=tree_insertion BEAM=1 MODEL=() LOSS=(--criterion slot_kl_divergence)
+        SIDE=(--task tree_insertion --target-notation sql) ;; # in a logarithmic number of steps; then the nearest query that parses
     *) die "--arch $ARCH: --help lists the architectures" ;;
 esac
-[[ ! $SCHEMA || ${SEARCH[*]} == *--schema* ]] || die "--schema: only the search for trees reads it"
+[[ ! $SCHEMA || $TARGET != text ]] || die "--schema: the target must be trees; leave out --target text"
 [[ ! $ENCODER_PATH || $ARCH != transformer* ]] || die "--encoder-path: give --arch source_encoder_transformer_tiny"
 
 TEXT=$OUT/text$(named SET SPLIT)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
 from tests.faults.test_32_insertion_input import corpus_of
 from tests.tree_insertion.test_preprocessing import preprocess
 from tests.tree_insertion.test_task import batches, task_of
+from tree_fairseq import errors
 from tree_fairseq.tree_insertion import model, sequences  # noqa: F401  (register)
 
 LINES = ("( f ( g a ) b )", "( f b )", "a", "( f b ( g a ) )")
@@ -74,16 +77,45 @@ def test_outputs_that_are_no_complete_trees_are_marked(folder):
     found = answers(task, NUMBERED[0], NUMBERED[1], "( @R@ a::1 b::1 )", "( f::1")
     for (hypothesis,), is_complete in zip(found, (True, False, False, True)):
         hypothesis |= {"is_complete": is_complete, "steps": 12}
-        task._mark_unfinished(hypothesis)
+        task._mark(hypothesis)
     assert [best["steps"] for best, *_ in found] == ["12", "12 partial", "12 partial invalid", "12 invalid"]
 
 
-def test_outputs_that_are_no_programs_are_marked(tmp_path):
-    corpus = corpus_of(tmp_path / "text", train=("return f(x)", "return x + x"))
-    task = task_of(preprocess(corpus, tmp_path / "bin", "--target-notation", "python", splits=("train",)))
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory):
+    place = tmp_path_factory.mktemp("programs")
+    corpus = corpus_of(place / "text", train=("return f(x)", "return x + x"))
+    return preprocess(corpus, place / "bin", "--target-notation", "python", splits=("train",))
+
+
+def generated(task, outputs):
+    """The hypotheses of a batch for which the search finds these outputs."""
+    generator = SimpleNamespace(generate=lambda *given, **options: outputs)
+    return [best for best, *_ in task.generate(generator, [], {"net_input": {}}) if best is not None]
+
+
+@pytest.mark.parametrize("grammar", ["none", "language"])
+def test_outputs_that_are_no_programs_are_marked_or_become_the_nearest(programs, grammar):
+    task = task_of(programs, grammar=grammar)
     name, call = 'Name\\s"x::1', next(word for word in task.target_dictionary.symbols if "Call" in word)
-    found = answers(task, f"( {call} {name} {name} )", f"( {call} {name} )")
+    texts = (f"( {call} {name} {name} )", f"( {call} {name} )", f"{name} {name}")
+    found = answers(task, *texts)
     for (hypothesis,) in found:
         hypothesis["steps"] = 3
-        task._mark_unfinished(hypothesis)
-    assert [best["steps"] for best, *_ in found] == ["3", "3 invalid"]
+    task.programs = task._program_outputs()
+    best = generated(task, found)
+    written = [task.target_dictionary.string(each["tokens"]) for each in best]
+    if grammar == "none":
+        assert [each["steps"] for each in best] == ["3", "3 invalid", "3 invalid"]
+        assert task.tree_of(best[2]) is None and written[0] == "return x(x)"
+    else:
+        assert [each["steps"] for each in best] == ["3", "3 nearest", "3 nearest"]
+        assert written == ["return x(x)"] * 3
+        assert all(len(each["positional_scores"]) == len(each["tokens"]) for each in best[1:])
+
+
+def test_options_of_programs_that_nothing_reads_are_refused(folder, programs):
+    with pytest.raises(errors.DataFolderError, match="needs programs"):
+        task_of(folder, grammar="language")._program_outputs()
+    with pytest.raises(errors.InputError, match="it goes with --grammar language"):
+        task_of(programs, schema="schema.sql")._program_outputs()

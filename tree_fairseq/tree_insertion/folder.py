@@ -16,6 +16,7 @@ from tree_fairseq.errors import CorruptFileError
 from tree_fairseq.tree_insertion.dictionary import tree_of_words
 from tree_fairseq.tree_insertion.store import REPAIR, InsertionStore
 from tree_fairseq.trees.notations import notation_named
+from tree_fairseq.trees.tree import Tree
 
 TASK = "tree_insertion"
 STORE_SUFFIX = "insertion"  # of the trajectory files, after the prefix of the token files
@@ -83,14 +84,19 @@ class InsertionRecord(Section):
         return [f"dict.{lang}.txt" for lang in (source_lang, self.lang)]
 
 
-def export_insertion_trees(folder: Path, split: str) -> Iterator[str]:
-    """Writes the targets of a split in their notation, line by line; labels that the dictionary lacks are ``<unk>``."""
+def insertion_trees(folder: Path, split: str) -> Iterator[Tree]:
+    """Yields the targets of a split; labels that the dictionary lacks are ``<unk>``."""
     record = Manifest.load(folder).verify_section(InsertionRecord, folder, [split])
-    notation = notation_named(record.notation)
     prefix = folder / record.splits[split].prefix
     stored = open_store(prefix, record.trajectory_count)
     for index, words in enumerate(token_words(prefix, load_dictionary(folder, record.lang))):
-        yield notation.write(tree_of_words(words, stored[index].parents[1:] - 1))
+        yield tree_of_words(words, stored[index].parents[1:] - 1)
+
+
+def export_insertion_trees(folder: Path, split: str) -> Iterator[str]:
+    """Writes the targets of a split in their notation, line by line."""
+    notation = notation_named(Manifest.load(folder).section(InsertionRecord).notation)
+    return map(notation.write, insertion_trees(folder, split))
 
 
 def _exports(manifest: Manifest) -> dict[str, Export]:

@@ -15,15 +15,17 @@ from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.token_files import joined, side_prefixes
 from tree_fairseq.errors import DataFolderError, InputError, MissingTreesError, StructuralSearchError, SymbolTreeError
 from tree_fairseq.nn.modalities import CONSTITUENCY, SEQUENCE, SYMBOLS
+from tree_fairseq.source_code.schema import Schema
 from tree_fairseq.support.options import changed_options, given_flags, option, refuse_flags, refuse_unread
 from tree_fairseq.tasks.translation import TranslationWithTreesConfig, TranslationWithTreesTask
 from tree_fairseq.tasks.validation_accuracy import ValidationAccuracyConfig, ValidationAccuracyTask
-from tree_fairseq.tree_insertion import INVALID, PARTIAL, dataset
+from tree_fairseq.tree_insertion import INVALID, NEAREST, PARTIAL, dataset
 from tree_fairseq.tree_insertion.criterion import SlotKlDivergence
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary, require_labels
-from tree_fairseq.tree_insertion.folder import STORE_SUFFIX, InsertionRecord, open_store
+from tree_fairseq.tree_insertion.folder import STORE_SUFFIX, InsertionRecord, insertion_trees, open_store
 from tree_fairseq.tree_insertion.model import Decoding, TreeGeneratingTransformer
 from tree_fairseq.tree_insertion.parallel_search import InsertionLimits
+from tree_fairseq.tree_insertion.program_outputs import ProgramOutputs
 from tree_fairseq.tree_insertion.search import InsertionGenerator
 from tree_fairseq.tree_insertion.sequences import LeftToRightGenerator, SequenceInsertionGenerator, TreeSequenceModel
 from tree_fairseq.tree_insertion.store import ORACLES, InsertionStore
@@ -60,6 +62,14 @@ class TreeInsertionConfig(ValidationAccuracyConfig, TranslationWithTreesConfig):
         "partial trees or sequences of each target in a training update, spread evenly over a trajectory; the source "
         "is encoded once for all. A number above the steps of a trajectory takes all of it (default: 4 partial trees, "
         "1 with --as-published; 1 sequence)",
+    )
+    grammar: ChoiceEnum(["none", "language"]) = option(
+        "none", "language: an output that the parser of the programming language refuses becomes the nearest program"
+    )
+    schema: Optional[str] = option(
+        None,
+        "with --grammar language and SQL: the nearest query that runs on this schema, an SQLite file or a file of "
+        "CREATE TABLE statements",
     )
 
 
@@ -113,6 +123,7 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
     sequences = None
     counts_brackets = False
     learns_from_trees = False
+    programs: Optional[ProgramOutputs] = None
 
     def __init__(self, cfg: TreeInsertionConfig, src_dict, tgt_dict):
         folder = Path(utils.split_paths(cfg.data)[0])
@@ -217,6 +228,7 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
         refuse_flags(refused, "insertions" if inserts_nodes else "sequences of trees", StructuralSearchError)
         # fairseq-generate looks at its arguments again after this.
         args.print_step = True
+        self.programs = self._program_outputs()
         if decoding == Decoding.LEFT_TO_RIGHT:
             return super().build_generator(models, args, LeftToRightGenerator, extra_gen_cls_kwargs, **kwargs)
         limits, normalize_scores = self._limits(models), not getattr(args, "unnormalized", False)
@@ -224,6 +236,15 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
             return SequenceInsertionGenerator(models, limits, normalize_scores)
         keep_history = getattr(args, "retain_iter_history", False)
         return InsertionGenerator(models, self.target_dictionary, limits, normalize_scores, keep_history)
+
+    def _program_outputs(self) -> Optional[ProgramOutputs]:
+        if self.cfg.grammar == "none":
+            given = [] if self.cfg.schema is None else ["schema"]
+            refuse_unread(given, {"schema": "it goes with --grammar language"})
+            return None
+        schema = None if self.cfg.schema is None else Schema.load(self.cfg.schema)
+        folder = Path(utils.split_paths(self.cfg.data)[0])
+        return ProgramOutputs(self.target_dictionary, insertion_trees(folder, "train"), schema)
 
     def _limits(self, models) -> InsertionLimits:
         """Allows twice the nodes of the largest training tree."""
@@ -234,10 +255,11 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
         return replace(limits, nodes=min([nodes, *((length + 2) // 3 - 1 for length in lengths)]))
 
     def generate(self, generator, models, sample, prefix_tokens=None, constraints=None):
-        """Generates, and marks outputs that are not complete trees or that the target's language does not read."""
+        """Generates, makes programs of the outputs with ``--grammar language``, and marks those that are none."""
         found = super().generate(generator, models, sample, prefix_tokens=prefix_tokens, constraints=constraints)
         for best, *_ in filter(None, found):
-            self._mark_unfinished(best)
+            is_nearest = self.programs is not None and self.programs.complete(best, self.tree_of(best))
+            self._mark(best, is_nearest)
         return found
 
     def count_accurate(self, sample: dict, hypotheses: list[list[dict]]) -> int:
@@ -255,9 +277,9 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
         # The sequence keeps the root that decoding begins with if that has no child or several.
         return None if tree.label == ROOT_LABEL else tree
 
-    def _mark_unfinished(self, hypothesis: dict) -> None:
+    def _mark(self, hypothesis: dict, is_nearest: bool = False) -> None:
         """Adds marks to the number of steps, as fairseq-generate prints it."""
         tree, is_partial = self.tree_of(hypothesis), not hypothesis.get("is_complete", True)
         is_invalid = tree is None or not self.target_dictionary.notation.accepts(tree)
-        marks = [PARTIAL] * is_partial + [INVALID] * is_invalid
+        marks = [PARTIAL] * is_partial + [INVALID] * is_invalid + [NEAREST] * is_nearest
         hypothesis["steps"] = " ".join([str(hypothesis["steps"]), *marks])

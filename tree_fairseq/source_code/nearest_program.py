@@ -1,0 +1,176 @@
+"""The nearest program to an output that is none, for models that no grammar guides, such as insertion.
+
+A label says which fields its node has, so the labels in preorder are the program. The distance of two programs is
+Levenshtein's, of these labels: how many are left out, added or replaced.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Iterable, Sequence
+from os.path import commonprefix
+from typing import NamedTuple
+
+from tree_fairseq.source_code.field_types import ROOT, FieldTypes, type_of
+from tree_fairseq.source_code.language import Language
+from tree_fairseq.source_code.partial_query import PartialQuery
+from tree_fairseq.source_code.productions import parse_label
+from tree_fairseq.source_code.schema import Schema
+from tree_fairseq.source_code.scopes import Unbound
+from tree_fairseq.trees.tree import Tree, tree_from_preorder
+
+_ENDLESS = 10**6  # symbols of a subtree that never ends
+_STEPS_AT_END = 64  # so many times more states are taken when all labels are read, because fields may still be open
+_MOST_LABELS = 64  # of a field, beside those of the output, that are tried in place of others
+_WIDER = 8  # so many times more states are kept where the search finds no program
+_LIKELIER = 1e-3  # of the cost of a label
+_MOST_CHECKED = 100  # complete programs that the parser, and the database, are asked about
+
+
+class _State(NamedTuple):
+    """The first symbols of a program."""
+
+    open: tuple[str, ...]  # the fields that need a node, the next one first
+    needed: int  # the least number of symbols that fill them
+    labels: tuple  # (labels before, last label), or ()
+    digest: int  # of the labels
+    query: PartialQuery | None
+    pending: str | None = None  # the last label, if it is not yet in the query
+
+
+class NearestProgram:
+    """Finds programs near other outputs, by a beam search over the labels of the output.
+
+    Args:
+        types: which types of nodes the fields of the language hold
+        labels: those of programs, the most frequent first
+        schema: programs are queries that run on it
+        width: states that are kept at each label of the output; with more, the program may be nearer
+    """
+
+    def __init__(
+        self,
+        language: Language,
+        types: FieldTypes,
+        labels: Iterable[str],
+        schema: Schema | None = None,
+        width: int = 32,
+    ):
+        self.language, self.schema, self.width = language, schema, width
+        self._start = None if schema is None else PartialQuery(schema)
+        self._fields = {label: parse_label(label).fields for label in labels}
+        fields = {ROOT, *itertools.chain.from_iterable(self._fields.values())}
+        kinds = {label: type_of(label) for label in self._fields}
+        self._allowed = {
+            name: {label: None for label, kind in kinds.items() if types.allows(name, kind)} for name in fields
+        }
+        self._smallest = dict.fromkeys(fields, _ENDLESS)
+        while (sizes := {name: self._size(name) for name in fields}) != self._smallest:
+            self._smallest = sizes
+        self._others = {name: self._different(name) for name in fields}
+
+    def _size(self, name: str) -> int:
+        sizes = (1 + self._needed(self._fields[label]) for label in self._allowed[name])
+        return min(sizes, default=_ENDLESS)
+
+    def _needed(self, fields: Iterable[str]) -> int:
+        return min(_ENDLESS, sum(self._smallest[name] for name in fields))
+
+    def _different(self, name: str) -> list[str]:
+        """The labels in a field between which the search chooses: one of each form, and with a schema all names."""
+        found: dict[object, str] = {}
+        for label in self._allowed[name]:
+            if self._needed(self._fields[label]) < _ENDLESS:
+                is_name = self._start is not None and PartialQuery.concern(label)
+                found.setdefault(label if is_name else self._fields[label], label)
+        return list(found.values())
+
+    def is_program(self, tree: Tree) -> bool:
+        """Whether the language reads what is written for a tree, and the database can run it."""
+        runs = self.schema is None or self.schema.runs(self.language.write(tree))
+        return runs and self.language.accepts(tree)
+
+    def find(self, output: Sequence[str]) -> Tree | None:
+        """Returns a program near an output, given as labels in preorder; None if the search finds none.
+
+        Where it finds none, it keeps more states, and then takes ever shorter beginnings of the output.
+        """
+        beginnings = [output[: len(output) >> shift] for shift in range(len(output).bit_length() + 1)]
+        tries = itertools.chain([(output, False)], ((begun, True) for begun in beginnings))
+        for begun, is_wide in tries:
+            for labels in self._candidates(begun, is_wide)[:_MOST_CHECKED]:
+                tree = tree_from_preorder(labels, [len(self._fields[label]) for label in labels])
+                if self.is_program(tree):
+                    return tree
+        return None
+
+    def _candidates(self, output: Sequence[str], is_wide: bool) -> list[list[str]]:
+        """Labels of complete programs, the nearest first; a wide search keeps more states, and tries all labels."""
+        width = self.width * (_WIDER if is_wide else 1)
+        keeps_nearest = self._start is None and not is_wide  # of the programs that may end alike
+        known, most = set(output), len(self._fields) if is_wide else _MOST_LABELS
+        others = {
+            name: [label for rank, label in enumerate(labels) if rank < most or label in known]
+            for name, labels in self._others.items()
+        }
+        queues: list[list] = [[] for _ in range(len(output) + 1)]  # of the states that have read so many labels
+        number = itertools.count()
+        finished: list[tuple[float, int, tuple]] = []
+
+        def put(place: int, cost: float, state: _State) -> None:
+            # At least so many labels will have been added in the end.
+            bound = cost + max(0, state.needed - (len(output) - place))
+            heapq.heappush(queues[place], (bound, next(number), cost, state))
+
+        put(0, 0, _State((ROOT,), self._smallest[ROOT], (), 0, self._start))
+        for place, queue in enumerate(queues):
+            is_end, seen, taken = place == len(output), set(), 0
+            while queue and taken < width * (_STEPS_AT_END if is_end else 1):
+                _, _, cost, state = heapq.heappop(queue)
+                key = state.open if keeps_nearest else state.digest
+                if key in seen or (state := self._with_pending(state)) is None:
+                    continue
+                taken += 1
+                if not state.open:
+                    finished.append((cost + len(output) - place, next(number), state.labels))
+                    continue
+                seen.add(key)
+                wanted = None if is_end else output[place]
+                if wanted in self._allowed[state.open[0]]:
+                    put(place + 1, cost, self._then(state, wanted))
+                if not is_end:
+                    put(place + 1, cost + 1, state)
+                for label in others[state.open[0]]:
+                    following = self._then(state, label)
+                    # Of equally near programs, one with labels of the output, or with similar ones, is better.
+                    added = cost + 1 - _LIKELIER * (label in known)
+                    put(place, added, following)
+                    if wanted is not None:
+                        put(place + 1, added - _LIKELIER * len(commonprefix([label, wanted])) / len(label), following)
+        return [_listed(labels) for _, _, labels in sorted(finished)]
+
+    def _then(self, state: _State, label: str) -> _State:
+        name, *others = state.open
+        fields = self._fields[label]
+        needed = state.needed - self._smallest[name] + self._needed(fields)
+        digest = hash((state.digest, label))
+        return _State((*fields, *others), needed, (state.labels, label), digest, state.query, label)
+
+    def _with_pending(self, state: _State) -> _State | None:
+        """The state whose query has all labels; None if no end of it runs."""
+        if state.query is None or state.pending is None:
+            return state
+        try:
+            query = state.query.then(state.pending, len(self._fields[state.pending]))
+        except Unbound:
+            return None
+        return state._replace(query=query, pending=None)
+
+
+def _listed(labels: tuple) -> list[str]:
+    found = []
+    while labels:
+        labels, label = labels
+        found.append(label)
+    return found[::-1]

@@ -1,0 +1,63 @@
+"""Outputs that are no programs of the target's language, or do not run on a schema, become the nearest programs."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable
+
+import torch
+
+from tree_fairseq.errors import DataFolderError
+from tree_fairseq.source_code.field_types import FieldTypes
+from tree_fairseq.source_code.language import Language
+from tree_fairseq.source_code.nearest_program import NearestProgram
+from tree_fairseq.source_code.schema import Schema
+from tree_fairseq.tree_insertion.dictionary import NUMBER_MARK, InsertionDictionary, label_of
+from tree_fairseq.tree_insertion.target import TargetTree
+from tree_fairseq.trees.text import escape_label
+from tree_fairseq.trees.tree import Tree
+
+_READ = 20_000  # training programs whose fields and labels are known
+
+
+class ProgramOutputs:
+    """Makes programs of the hypotheses of a task.
+
+    Args:
+        programs: those of training; their fields and labels are those of outputs
+        schema: of the database on which outputs run
+
+    Raises:
+        DataFolderError: the targets are no programs
+    """
+
+    def __init__(self, dictionary: InsertionDictionary, programs: Iterable[Tree], schema: Schema | None):
+        language = dictionary.notation
+        if not isinstance(language, Language):
+            raise DataFolderError("--grammar language needs programs as targets, such as --target-notation sql")
+        self.dictionary = dictionary
+        known = list(itertools.islice(programs, _READ))
+        counts = Counter(node.label for tree in known for node in tree.preorder())
+        labels = [label for label, _ in counts.most_common()]
+        self.nearest = NearestProgram(language, FieldTypes.of_trees(known), labels, schema)
+
+    def complete(self, hypothesis: dict, tree: Tree | None) -> bool:
+        """Replaces the output of a hypothesis by the nearest program, and returns whether it did.
+
+        ``tree`` is that of the output, None if it is no tree. Programs stay, and so does what has none near it.
+        """
+        if tree is not None and self.nearest.is_program(tree):
+            return False
+        dictionary = self.dictionary
+        ids = dictionary.kept(hypothesis["tokens"].tolist())
+        labels = [label_of(dictionary[index]) for index in ids if index < dictionary.open and index != dictionary.root]
+        found = self.nearest.find(labels)
+        if found is None:
+            return False
+        target = TargetTree.of(found)
+        # Numbers tell equal labels apart for models alone.
+        words = [f"{escape_label(label)}{NUMBER_MARK}1" for label in target.labels[1:]]
+        tokens = dictionary.sequence([dictionary.root, *map(dictionary.index, words)], target.parents)
+        hypothesis |= {"tokens": tokens, "positional_scores": torch.zeros(len(tokens)), "is_complete": True}
+        return True
