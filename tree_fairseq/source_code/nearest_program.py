@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import math
 from collections.abc import Iterable, Sequence
 from os.path import commonprefix
 from typing import NamedTuple
@@ -94,34 +95,39 @@ class NearestProgram:
     def find(self, output: Sequence[str]) -> Tree | None:
         """Returns a program near an output, given as labels in preorder; None if the search finds none.
 
-        Where it finds none, it keeps more states, and then takes ever shorter beginnings of the output.
+        It looks for ever more distant programs, then keeps more states, and then takes ever shorter beginnings of the
+        output.
         """
         beginnings = [output[: len(output) >> shift] for shift in range(len(output).bit_length() + 1)]
-        tries = itertools.chain([(output, False)], ((begun, True) for begun in beginnings))
-        for begun, is_wide in tries:
-            for labels in self._candidates(begun, is_wide)[:_MOST_CHECKED]:
+        near = ((output, most, False) for most in (1, 2, math.inf))
+        for begun, most, is_wide in itertools.chain(near, ((begun, math.inf, True) for begun in beginnings)):
+            for labels in self._candidates(begun, most, is_wide)[:_MOST_CHECKED]:
                 tree = tree_from_preorder(labels, [len(self._fields[label]) for label in labels])
                 if self.is_program(tree):
                     return tree
         return None
 
-    def _candidates(self, output: Sequence[str], is_wide: bool) -> list[list[str]]:
-        """Labels of complete programs, the nearest first; a wide search keeps more states, and tries all labels."""
+    def _candidates(self, output: Sequence[str], most: float, is_wide: bool) -> list[list[str]]:
+        """Labels of complete programs within a distance, the nearest first; a wide search tries more."""
         width = self.width * (_WIDER if is_wide else 1)
         keeps_nearest = self._start is None and not is_wide  # of the programs that may end alike
-        known, most = set(output), len(self._fields) if is_wide else _MOST_LABELS
+        known, most_labels = set(output), len(self._fields) if is_wide else _MOST_LABELS
         others = {
-            name: [label for rank, label in enumerate(labels) if rank < most or label in known]
+            name: [label for rank, label in enumerate(labels) if rank < most_labels or label in known]
             for name, labels in self._others.items()
         }
         queues: list[list] = [[] for _ in range(len(output) + 1)]  # of the states that have read so many labels
         number = itertools.count()
         finished: list[tuple[float, int, tuple]] = []
 
-        def put(place: int, cost: float, state: _State) -> None:
+        def put(place: int, cost: float, state: _State, label: str | None = None) -> None:
+            """Adds a state, or the one with one more label."""
+            needed = state.needed if label is None else state.needed + self._growth(state, label)
             # At least so many labels will have been added in the end.
-            bound = cost + max(0, state.needed - (len(output) - place))
-            heapq.heappush(queues[place], (bound, next(number), cost, state))
+            bound = cost + max(0, needed - (len(output) - place))
+            if bound <= most:
+                following = state if label is None else self._then(state, label, needed)
+                heapq.heappush(queues[place], (bound, next(number), cost, following))
 
         put(0, 0, _State((ROOT,), self._smallest[ROOT], (), 0, self._start))
         for place, queue in enumerate(queues):
@@ -138,24 +144,26 @@ class NearestProgram:
                 seen.add(key)
                 wanted = None if is_end else output[place]
                 if wanted in self._allowed[state.open[0]]:
-                    put(place + 1, cost, self._then(state, wanted))
+                    put(place + 1, cost, state, wanted)
                 if not is_end:
                     put(place + 1, cost + 1, state)
+                if cost + 1 - 2 * _LIKELIER > most:
+                    continue
                 for label in others[state.open[0]]:
-                    following = self._then(state, label)
                     # Of equally near programs, one with labels of the output, or with similar ones, is better.
                     added = cost + 1 - _LIKELIER * (label in known)
-                    put(place, added, following)
+                    put(place, added, state, label)
                     if wanted is not None:
-                        put(place + 1, added - _LIKELIER * len(commonprefix([label, wanted])) / len(label), following)
-        return [_listed(labels) for _, _, labels in sorted(finished)]
+                        alike = len(commonprefix([label, wanted])) / len(label)
+                        put(place + 1, added - _LIKELIER * alike, state, label)
+        return [_listed(labels) for distance, _, labels in sorted(finished) if distance <= most]
 
-    def _then(self, state: _State, label: str) -> _State:
-        name, *others = state.open
-        fields = self._fields[label]
-        needed = state.needed - self._smallest[name] + self._needed(fields)
-        digest = hash((state.digest, label))
-        return _State((*fields, *others), needed, (state.labels, label), digest, state.query, label)
+    def _growth(self, state: _State, label: str) -> int:
+        return self._needed(self._fields[label]) - self._smallest[state.open[0]]
+
+    def _then(self, state: _State, label: str, needed: int) -> _State:
+        fields, digest = (*self._fields[label], *state.open[1:]), hash((state.digest, label))
+        return _State(fields, needed, (state.labels, label), digest, state.query, label)
 
     def _with_pending(self, state: _State) -> _State | None:
         """The state whose query has all labels; None if no end of it runs."""
