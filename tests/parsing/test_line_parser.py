@@ -88,8 +88,6 @@ def test_function_tags_are_stripped():
     assert written(LineParser(options), "(S (NP-SBJ=2 (NN a)) (-NONE- x))") == ["(S (NP-SBJ (NN a)) (-NONE- x))"]
     (line,) = LineParser(ParserOptions(name="brackets", strip_function_tags=True)).parse_lines(["((S (N-X a) (ID x)))"])
     assert (line.written, line.left_out) == ("(ROOT (S (N a) (ID x)))", {})
-    earlier = ParserOptions.from_json({"name": "brackets", "strip_function_tags": True})
-    assert earlier.tag_separators == "-=" and LineParser(earlier).identity()["lines"]["strip_function_tags"] is True
 
 
 @pytest.mark.parametrize("fault", ["RAISE", "NONE", "LEAVES", "DROP", "HUGE"])

@@ -29,7 +29,7 @@ from tree_fairseq.trees.treebanks import bare_label
 # Part of the identity: raised when the same parse of a line gives another forest.
 _VERSION = 1
 TextPath = Union[str, os.PathLike, None]
-_LINE_OPTIONS = ("ssplit", "tokenize", "subwords", "strip_function_tags")
+_LINE_OPTIONS = ("ssplit", "tokenize", "subwords", "tag_separators", "keep_empty")
 
 
 @dataclass(frozen=True)
@@ -119,16 +119,9 @@ class LineParser:
 
     def identity(self) -> dict[str, Any]:
         """Returns all that decides the forest of a line, for JSON."""
-        lines = {name: getattr(self.options, name) for name in _LINE_OPTIONS}
-        # Folders that have it from an option of an earlier version get equal identities.
-        lines["unescape_moses"] = True
-        if self.options.tag_separators not in (None, "-="):
-            lines["strip_function_tags"] = self.options.tag_separators
-        if self.options.keep_empty:
-            lines["keep_empty"] = True
         return {
             "parser": self._parser_identity(),
-            "lines": lines,
+            "lines": {name: getattr(self.options, name) for name in _LINE_OPTIONS},
             "subword_model": pieces.subword_model_hash(self.options.subword_model),
             "version": _VERSION,
         }

@@ -43,11 +43,6 @@ def parse_limit(text: str) -> int | float:
     return limit
 
 
-# Options of earlier versions, and the only value that gives the trees of this version.
-_EARLIER = {"seed": 0, "unescape_moses": True, "noise": 0}
-_EARLIER_SEPARATORS = "-="
-
-
 def _flag(flag: str, default: Any, help: str, **argument: Any) -> Any:
     """Returns a field that is set by a flag, with the flag's further arguments for argparse."""
     return field(default=default, metadata={"flag": flag, "help": help, "argument": argument})
@@ -166,10 +161,6 @@ class ParserOptions:
         names = {option.name for option in dataclasses.fields(cls)}
         if not isinstance(values, dict):
             raise InputError(f"the options of a parser are {values!r}", hint="Preprocess again.")
-        without_effect = {"parser_timeout", *(name for name, value in _EARLIER.items() if values.get(name) == value)}
-        values = {name: value for name, value in values.items() if name not in without_effect}
-        if values.get("strip_function_tags") and "tag_separators" not in values:
-            values["tag_separators"] = _EARLIER_SEPARATORS
         if unknown := ", ".join(sorted(set(map(str, values)) - names)):
             raise InputError(f"unknown parser options: {unknown}; they were written by another version of tree_fairseq")
         try:
