@@ -28,7 +28,7 @@ from torch import Tensor
 from tree_fairseq.errors import DataFolderError, InputError
 from tree_fairseq.parsing.trust import PARSER_FOLDER
 from tree_fairseq.repairs.checkpoint_loading import NAMESPACE, RELEASE_FORMAT, RELEASED, load_weights_only
-from tree_fairseq.support.files import atomic_file, require_plain_file
+from tree_fairseq.support.files import atomic_file, copy_whole, require_plain_file
 from tree_fairseq.support.options import command
 
 logger = logging.getLogger(__name__)
@@ -43,16 +43,14 @@ def release(
     checkpoint: Path,
     output: Path,
     dtype: torch.dtype | None = None,
-    card: Path | None = None,
     parser_dir: Path | None = None,
 ) -> list[Path]:
     """Writes the folder; the model comes last, so a folder with a model is complete.
 
     ``data_bin`` is the folder that the model was trained on. Weights are stored in ``dtype``; None keeps theirs.
-    ``card`` is a text in Markdown that becomes ``README.md``, in place of that of :func:`card_of`; ``parser_dir`` is
-    the parser's model, to be part of the release. Returns the files of the new folder. Raises DataFolderError if
-    ``data_bin`` has no dictionaries, or links to files of other folders; CheckpointError if ``checkpoint`` cannot be
-    read; InputError if ``output`` has a model already.
+    ``parser_dir`` is the parser's model, to be part of the release. Returns the files of the new folder. Raises
+    DataFolderError if ``data_bin`` has no dictionaries, or links to files of other folders; CheckpointError if
+    ``checkpoint`` cannot be read; InputError if ``output`` has a model already.
     """
     kept = [path for path in sorted(data_bin.iterdir()) if not path.is_dir() and not _LEFT_OUT.fullmatch(path.name)]
     if not any(path.name.startswith("dict.") for path in kept):
@@ -73,14 +71,12 @@ def release(
         # fairseq infers the languages from the names of the splits, which are left out.
         task["source_lang"], task["target_lang"] = infer_language_pair(os.fspath(data_bin))
     output.mkdir(parents=True, exist_ok=True)
-    for path in [*kept, *([card] if card else [])]:
-        with atomic_file(output / ("README.md" if path == card else path.name), "wb") as copy:
-            copy.write(path.read_bytes())
+    for path in kept:
+        copy_whole(path, output / path.name)
     if parser_dir is not None:
         shutil.copytree(parser_dir, output / PARSER_FOLDER, dirs_exist_ok=True)
-    if card is None:
-        with atomic_file(output / "README.md") as file:
-            file.write(card_of(state, output.resolve().name))
+    with atomic_file(output / "README.md") as file:
+        file.write(card_of(state, output.resolve().name))
     write_released_model(state, model, dtype)
     return sorted(path for path in output.rglob("*") if path.is_file())
 
@@ -172,10 +168,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add("checkpoint", type=Path, metavar="CHECKPOINT", help="of fairseq-train, or an average")
     add("--output", type=Path, required=True, metavar="DIR", help="the new folder")
     add("--dtype", choices=_DTYPES, default="float32", help="to store weights in (default: %(default)s)")
-    add("--card", type=Path, metavar="FILE", help="a model card in Markdown, in place of the one that is written")
     add("--parser-dir", type=Path, metavar="DIR", help="model of the parser, to be part of the release")
     args = parser.parse_args(arguments)
-    dtype = _DTYPES[args.dtype]
-    files = release(args.data, args.checkpoint, args.output, dtype, args.card, args.parser_dir)
+    files = release(args.data, args.checkpoint, args.output, _DTYPES[args.dtype], args.parser_dir)
     size = sum(path.stat().st_size for path in files)
     logger.info("%s: %d files, %.1f MB", args.output, len(files), size / 1e6)
