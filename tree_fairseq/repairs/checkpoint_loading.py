@@ -28,11 +28,8 @@ from typing import Any, Callable
 
 import numpy as np
 import torch
-from fairseq.criterions import CRITERION_DATACLASS_REGISTRY
 from fairseq.data.encoders.gpt2_bpe import DEFAULT_ENCODER_JSON, DEFAULT_VOCAB_BPE
-from fairseq.models import MODEL_DATACLASS_REGISTRY
-from fairseq.tasks import TASK_DATACLASS_REGISTRY
-from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from tree_fairseq.errors import CheckpointError, TreeFairseqError
@@ -89,7 +86,6 @@ def load_with_care(load: Callable) -> Callable:
                 state = load(path, given, *args, **kwargs)
             _refuse_code(state, path)
             _refuse_encoders(state, path, given)
-        drop_deleted_options(state)
         return state
 
     def load_checkpoint_to_cpu(path: str, *args: Any, **kwargs: Any) -> dict:
@@ -307,26 +303,3 @@ def _refuse_encoders(state: dict, path: str, given: Mapping[str, Any]) -> None:
                 f"{path} names the pretrained encoder {values[name]} and does not describe it. If you trust it, give "
                 f"--model-overrides \"{{'{name}': '{values[name]}'}}\""
             )
-
-
-_RENAMED_CRITERIA = {"rdrop_cross_entropy": "label_smoothed_cross_entropy"}  # the same loss in validation
-_REGISTRIES = {
-    "model": MODEL_DATACLASS_REGISTRY,
-    "task": TASK_DATACLASS_REGISTRY,
-    "criterion": CRITERION_DATACLASS_REGISTRY,
-}
-
-
-def drop_deleted_options(state: dict[str, Any]) -> None:
-    """Drops from what fairseq loads the settings that this version does not know, which fairseq would refuse."""
-    cfg = state.get("cfg")
-    if cfg is None:
-        return
-    for name, registry in _REGISTRIES.items():
-        part = cfg.get(name)
-        if isinstance(part, DictConfig):
-            with open_dict(part):
-                part._name = _RENAMED_CRITERIA.get(part.get("_name"), part.get("_name"))
-                config = registry.get(part._name)
-                for option in [] if config is None else set(part) - set(config.__dataclass_fields__):
-                    del part[option]
