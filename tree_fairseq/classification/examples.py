@@ -235,8 +235,6 @@ class LineTrees:
         return forests
 
     def _read_trees(self, lines: Sequence[str], first_line: int, path: str | os.PathLike | None) -> list[TreeSpans]:
-        if self._record.node_symbols == "parser":
-            raise errors.InputError("the nodes of this folder have labels of a parser, which new trees no longer get")
         trees: dict[int, TreeSpans] = {}
         for index, line in enumerate(lines):
             if line.lstrip(" \t").startswith("("):
