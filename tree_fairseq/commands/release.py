@@ -39,11 +39,7 @@ _DTYPES = {"float32": None, "float16": torch.float16, "bfloat16": torch.bfloat16
 
 
 def release(
-    data_bin: Path,
-    checkpoint: Path,
-    output: Path,
-    dtype: torch.dtype | None = None,
-    parser_dir: Path | None = None,
+    data_bin: Path, checkpoint: Path, output: Path, dtype: torch.dtype | None = None, parser_dir: Path | None = None
 ) -> list[Path]:
     """Writes the folder; the model comes last, so a folder with a model is complete.
 

@@ -29,7 +29,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
-from tree_fairseq.errors import CorruptFileError, InputError, LeafMismatchError, ParserError, TreeFairseqError
+from tree_fairseq.errors import CorruptFileError, InputError, ParserError, TreeFairseqError
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions, check_failures, registered_parser
 from tree_fairseq.support.files import atomic_file, file_sha256, read_json, write_json
@@ -151,14 +151,6 @@ def parse_blocks(
     return ShardReport(parser_digest(parser), shard.size, *digests, lines, sentences, failures, left_out)
 
 
-def parse_shard(shard: Shard, parser: LineParser, first_line: int) -> ShardReport:
-    """Parses a shard and writes its files: see :func:`parse_blocks`. Raises DiskFullError on a full disk."""
-    with shard.new_trees() as file:
-        report = parse_blocks(shard, shard.blocks(), parser, first_line, file)
-    shard.finish(report)
-    return report
-
-
 def parse_sent(
     shard: Shard, blocks: list[list[bytes]], first_line: int, parser: LineParser
 ) -> tuple[bytes, ShardReport]:
@@ -169,18 +161,17 @@ def parse_sent(
 
 
 def parse_shard_alone(shard: Shard, parser: LineParser) -> ShardReport:
-    """Parses a shard unless it is finished, and reads no other lines of the text.
+    """Parses a shard and writes its files, unless it is finished: see :func:`parse_blocks`.
 
-    All lines before it are counted only for an error, which names the number of its line.
+    The lines before it are counted, for errors, and not parsed. Raises DiskFullError on a full disk.
     """
     if (report := finished_report(shard, parser_digest(parser))) is not None:
         return report
-    try:
-        return parse_shard(shard, parser, 1)
-    except (InputError, LeafMismatchError):
-        if before := count_lines_before(shard.text, shard.starts()[:1])[0]:
-            parse_shard(shard, parser, before + 1)
-        raise
+    [before] = count_lines_before(shard.text, shard.starts()[:1])
+    with shard.new_trees() as file:
+        report = parse_blocks(shard, shard.blocks(), parser, before + 1, file)
+    shard.finish(report)
+    return report
 
 
 def parser_digest(parser: LineParser) -> str:
