@@ -29,7 +29,6 @@ def check_folder(folder: str | os.PathLike) -> list[str]:
     staging = staging_path(folder)
     if staging.exists() and any(staging.iterdir()):
         problems += [f"{staging} is there: a command that builds this folder is running or was stopped; give it again"]
-    problems += [f"{MANIFEST_NAME} has a section that this version does not know: {name}" for name in manifest.unread]
     for name, record in with_progress(manifest.files.items(), "check", unit="files"):
         problems += _file_problems(folder / name, record)
     return problems

@@ -106,10 +106,7 @@ class Manifest:
     symbols: dict[str, SymbolSideRecord] = field(default_factory=dict)  # sides that are symbol trees, by language
     # those that registered kinds of data set have added, by name
     sections: dict[str, Any] = field(default_factory=dict)
-    # the sections of kinds that are not registered, as they were read
-    unread: dict[str, Any] = field(default_factory=dict)
-    # that of the manifest itself, by name; earlier versions also wrote those of other files
-    checksums: dict[str, str] = field(default_factory=dict)
+    checksums: dict[str, str] = field(default_factory=dict)  # that of the manifest itself, by name
 
     @classmethod
     def load(cls, folder: str | os.PathLike) -> Manifest:
@@ -154,20 +151,18 @@ class Manifest:
     def save(self, folder: str | os.PathLike) -> None:
         """Writes the manifest into a folder; the file gets its name when it is complete."""
         values = dataclasses.asdict(self)
-        sections = {**values.pop("unread"), **values.pop("sections")}
-        values = {**values, **sections}
+        values |= values.pop("sections")
         # A command that was killed and is given again enters them in another order.
         values["files"] = dict(sorted(values["files"].items()))
-        self.checksums = values["checksums"] = {MANIFEST_NAME: _own_checksum({**values, "checksums": {}})}
+        self.checksums = values["checksums"] = {MANIFEST_NAME: _own_checksum(values)}
         write_json(Path(folder) / MANIFEST_NAME, values)
 
     @staticmethod
     def problems(folder: str | os.PathLike) -> list[str]:
-        """Returns a sentence if the manifest of a folder does not have its checksum; earlier versions wrote none."""
+        """Returns a sentence if the manifest of a folder does not have its checksum."""
         path = Path(folder) / MANIFEST_NAME
         values = read_json(path)
-        written = values.get("checksums", {}).get(MANIFEST_NAME)
-        is_whole = written is None or written == _own_checksum(values)
+        is_whole = values["checksums"].get(MANIFEST_NAME) == _own_checksum(values)
         return [] if is_whole else [f"{path} is not as it was written: it was damaged or edited"]
 
     def section(self, kind: type[S]) -> S | None:
@@ -296,8 +291,7 @@ class Manifest:
 
 
 def _own_checksum(values: dict[str, Any]) -> str:
-    sums = {name: text for name, text in values.get("checksums", {}).items() if name != MANIFEST_NAME}
-    content = json.dumps({**values, "checksums": sums}, sort_keys=True, default=str)
+    content = json.dumps({**values, "checksums": {}}, sort_keys=True, default=str)
     return f"{zlib.crc32(content.encode()):08x}"
 
 
@@ -315,13 +309,12 @@ def _record_of(split: str, records: dict[str, Any], found: str, way_out: str) ->
 
 def _from_json(values: dict[str, Any]) -> Manifest:
     sides = {lang: SideRecord.from_json(side) for lang, side in values["sides"].items()}
-    symbols = {lang: SymbolSideRecord.from_json(side) for lang, side in values.get("symbols", {}).items()}
+    symbols = {lang: SymbolSideRecord.from_json(side) for lang, side in values["symbols"].items()}
     files = {name: FileRecord(**record) for name, record in values["files"].items()}
-    names = {entry.name for entry in dataclasses.fields(Manifest)} - {"sections", "unread"}
-    sections = {name: value for name, value in values.items() if name not in names and value is not None}
-    records = {name: _SECTIONS[name].from_json(value) for name, value in sections.items() if name in _SECTIONS}
-    unread = {name: dict(value) for name, value in sections.items() if name not in _SECTIONS}
-    if not all(isinstance(text, str) for text in values.get("checksums", {}).values()):
+    names = {entry.name for entry in dataclasses.fields(Manifest)} - {"sections"}
+    # A process that reads trees alone has not registered all kinds of data set.
+    records = {name: _SECTIONS[name].from_json(value) for name, value in values.items() if name in _SECTIONS}
+    if not all(isinstance(text, str) for text in values["checksums"].values()):
         raise TypeError("checksums are not text")
     everything: list[Any] = [*sides.values(), *symbols.values(), *records.values()]
     for record, name in itertools.product(everything, ("options", "text_options")):
@@ -335,9 +328,7 @@ def _from_json(values: dict[str, Any]) -> Manifest:
     ]:
         raise CorruptFileError(f"{MANIFEST_NAME} names files outside its folder: {', '.join(outside)}")
     known = {name: value for name, value in values.items() if name in names}
-    manifest = Manifest(
-        **{**known, "sides": sides, "symbols": symbols, "files": files, "sections": records, "unread": unread}
-    )
+    manifest = Manifest(**{**known, "sides": sides, "symbols": symbols, "files": files, "sections": records})
     named = [f"dict.{lang}.txt" for lang in (*sides, *symbols)]
     named += [name for record in records.values() for name in record.dictionaries(values["source_lang"])]
     named += [name for side in everything for split in side.splits.values() for name in split.files]
