@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from tests.data_bin.corpora import block_of
 from tests.strategies import deep_tree, forests, plain_trees
 from tree_fairseq.data_bin.tree_store import TreeStore, TreeStoreWriter, build_label_dictionary
-from tree_fairseq.nn.tree_batch import TreeReader
-from tree_fairseq.tasks.translation import ReducedTrees
+from tree_fairseq.nn.tree_batch import TreeReader, as_stored
 from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.spans import encode
 from tree_fairseq.trees.subwords import split_words
@@ -45,7 +44,7 @@ def reader(keep_unary: bool = False) -> TreeReader:
 
 
 def rows_of(read: TreeReader, forest: Forest) -> list[tuple[str, int, int, int]]:
-    nodes = read.from_spans(encode(forest))
+    nodes = read(as_stored(encode(forest), read.labels))
     columns = (nodes.start.tolist(), nodes.end.tolist(), nodes.depth.tolist())
     return list(zip((read.labels[label] for label in nodes.label), *columns))
 
@@ -69,7 +68,7 @@ def test_a_word_that_is_split_becomes_a_node():
 
 def test_deep_chains_and_deep_trees_are_reduced():
     assert rows_of(reader(), (deep_tree(20_000, branching=False),)) == []
-    nodes = reader().from_spans(encode((deep_tree(20_000),)))
+    nodes = reader()(as_stored(encode((deep_tree(20_000),)), reader().labels))
     assert len(nodes) == 19_999 and nodes.depth.tolist() == list(range(19_999))
 
 
@@ -83,9 +82,9 @@ def test_stored_trees_are_reduced(tmp_path_factory, lines):
     prefix = tmp_path_factory.mktemp("store") / "trees"
     with TreeStoreWriter(prefix) as writer:
         writer.add(block_of(lines, list(read.labels.symbols)))
-    reduced = ReducedTrees(TreeStore(prefix), read)
-    assert len(reduced) == len(lines)
-    for item, forest in zip((reduced[index] for index in range(len(reduced))), lines):
+    stored = TreeStore(prefix)
+    assert len(stored) == len(lines)
+    for item, forest in zip((read(stored[index]) for index in range(len(stored))), lines):
         assert list(zip(item.label, item.start, item.end, item.depth)) == [
             (read.labels.index(label), *span) for label, *span in twin(forest)
         ]

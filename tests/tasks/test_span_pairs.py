@@ -18,6 +18,7 @@ from tests.end_to_end.commands import prefixes_of, run
 from tests.end_to_end.fixtures import TASK, preprocess
 from tests.end_to_end.tiny_corpus import leaves, make_pairs, write_corpus, write_pairs
 from tree_fairseq.errors import CorruptFileError, DataFolderError, DictionaryMismatchError, MissingTreesError
+from tree_fairseq.nn.tree_batch import as_stored
 from tree_fairseq.tasks.pair_dataset import CarriedInput, NewLines
 from tree_fairseq.tasks.translation import TranslationWithTreesConfig, TreeTranslationTask
 from tree_fairseq.trees.bracket import read_forest
@@ -56,7 +57,8 @@ def assert_trees_belong(task, dataset, trees: list[str], batch_size: int = 5) ->
             tokens = utils.strip_pad(batch["net_input"]["src_tokens"][row], task.source_dictionary.pad())
             words = task.source_dictionary.string(tokens)
             assert words == leaves(trees[line])
-            expected = task.source_side.read_tree.from_spans(encode(read_forest(trees[line])))
+            read = task.source_side.read_tree
+            expected = read(as_stored(encode(read_forest(trees[line])), read.labels))
             for name in ("label", "start", "end", "depth"):
                 column = source_spans[name][row].tolist()
                 assert column[: len(expected)] == getattr(expected, name).tolist()

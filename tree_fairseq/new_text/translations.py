@@ -188,7 +188,7 @@ def stored_forest(task: Any, split: str, number: int) -> Forest:
         dataset = getattr(dataset, "dataset", None)
     if dataset is None:
         return ()
-    stored = getattr(dataset.trees, "stored", dataset.trees)[number]
+    stored = dataset.trees[number]
     labels = getattr(task, "label_dictionary", None) or task.source_side.labels
     leaves = [dictionary[index] for index in words[: stored.num_leaves]]
     return (stored if len(leaves) == stored.num_leaves else stored.cut(len(leaves))).forest(labels, leaves)

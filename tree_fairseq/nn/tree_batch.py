@@ -205,10 +205,6 @@ class TreeReader:
         start, end = spans[kept].T
         return NodeArrays(tree.label[kept], start, end, reduced_depth(start, end))
 
-    def from_spans(self, forest: TreeSpans) -> NodeArrays:
-        """Reduces a forest that is not stored, such as that of a line to translate."""
-        return self(as_stored(forest, self.labels))
-
 
 def collate_trees(trees: Sequence[NodeArrays], pad: int) -> dict[str, Any]:
     """Stacks B forests, padded on the right with nodes of empty span and label ``pad``.

@@ -12,9 +12,10 @@ from fairseq.data import BaseWrapperDataset, FairseqDataset, LanguagePairDataset
 from torch import Tensor
 
 from tree_fairseq.data_bin.symbol_dictionary import SymbolTable
+from tree_fairseq.data_bin.tree_store import StoredTree
 from tree_fairseq.errors import SymbolTreeError
 from tree_fairseq.nn.modalities import SOURCE_LENGTHS
-from tree_fairseq.nn.tree_batch import NodeArrays, collate_trees
+from tree_fairseq.nn.tree_batch import TreeReader, collate_trees
 from tree_fairseq.nn.tree_lstm import level_sizes, level_widths
 from tree_fairseq.trees.symbols import parents_and_branches
 
@@ -135,21 +136,26 @@ class PairDataset(KeepsRemainder, BaseWrapperDataset):
 class SpanPairDataset(PairDataset):
     """Adds ``net_input["source_spans"]``, the trees of the sources, to the batches of a :class:`LanguagePairDataset`.
 
-    ``label_pad`` labels padding nodes.
+    ``trees`` are full trees, of which ``read_tree`` keeps the nodes that models read.
     """
 
     def __init__(
-        self, dataset: LanguagePairDataset, trees: Sequence[NodeArrays], label_pad: int, keep_remainder: bool = False
+        self,
+        dataset: LanguagePairDataset,
+        trees: Sequence[StoredTree],
+        read_tree: TreeReader,
+        keep_remainder: bool = False,
     ):
         super().__init__(dataset, keep_remainder)
         self.trees = trees
-        self.label_pad = label_pad
+        self.read_tree = read_tree
 
     def __getitem__(self, index: int) -> dict:
-        return {**self.dataset[index], "source_spans": self.trees[index]}
+        return {**self.dataset[index], "source_spans": self.read_tree(self.trees[index])}
 
     def complete(self, batch: dict, samples: list[dict]) -> None:
-        batch["net_input"]["source_spans"] = collate_trees([each["source_spans"] for each in samples], self.label_pad)
+        spans = [each["source_spans"] for each in samples]
+        batch["net_input"]["source_spans"] = collate_trees(spans, self.read_tree.labels.pad())
 
 
 class InputLines(list):

@@ -21,7 +21,7 @@ from tree_fairseq.data_bin.token_files import joined, side_prefixes
 from tree_fairseq.data_bin.tree_store import TreeStore, load_label_dictionary
 from tree_fairseq.errors import ArityMismatchError, MissingTreesError, OutsideTreeError
 from tree_fairseq.nn.modalities import CONSTITUENCY, SEQUENCE, SYMBOLS, Side
-from tree_fairseq.nn.tree_batch import TreeReader
+from tree_fairseq.nn.tree_batch import TreeReader, as_stored
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.parsing.trust import PARSE_NEW_TEXT, options_for_new_text
@@ -109,7 +109,7 @@ class ConstituencySide(ParsedSide):
         """Parses new lines and encodes their leaves; see :meth:`ParsedSide.read_lines`."""
         spans = [encode(forest) for forest in self.forests(lines, encode_fn)]
         tokens = [self.encode_tokens(forest.leaves) for forest in spans]
-        trees = [self.read_tree.from_spans(forest) for forest in spans]
+        trees = [as_stored(forest, self.labels) for forest in spans]
         return NewLines(tokens, trees, words=[forest.leaves for forest in spans])
 
     def with_trees(self, tokens: Sequence[Tensor]) -> NewLines:

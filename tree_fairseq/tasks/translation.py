@@ -1,7 +1,6 @@
 """Translation between sides of any modality: the base class of such tasks, and translation of parsed sentences."""
 
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable, Optional
@@ -13,10 +12,8 @@ from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from torch import Tensor
 
 from tree_fairseq.data_bin.manifest import Manifest
-from tree_fairseq.data_bin.tree_store import StoredTree
 from tree_fairseq.errors import CorruptFileError, DataFolderError, MissingTreesError
 from tree_fairseq.nn.modalities import CONSTITUENCY, SEQUENCE, SOURCE_INPUTS, SYMBOLS
-from tree_fairseq.nn.tree_batch import NodeArrays, TreeReader
 from tree_fairseq.parsing.trust import require_read_by_parser
 from tree_fairseq.tasks.pair_dataset import NewSpanPairDataset, SpanPairDataset, SymbolPairDataset, collate_symbol_trees
 from tree_fairseq.tasks.same_data import digest_of, require_same_folders
@@ -33,19 +30,6 @@ logger = logging.getLogger(__name__)
 @dataclass
 class TranslationWithTreesConfig(NewTextConfig, TranslationConfig):
     """fairseq's translation options and those of trees."""
-
-
-class ReducedTrees(Sequence):
-    """The stored trees of a split as a model reads them, reduced one by one on demand."""
-
-    def __init__(self, stored: Sequence[StoredTree], reader: TreeReader):
-        self.stored, self.reader = stored, reader
-
-    def __len__(self) -> int:
-        return len(self.stored)
-
-    def __getitem__(self, index: int) -> NodeArrays:
-        return self.reader(self.stored[index])
 
 
 class TranslationWithTreesTask(TreeTask, TranslationTask):
@@ -101,8 +85,7 @@ class TranslationWithTreesTask(TreeTask, TranslationTask):
             trees = self.source_side.load_trees(folder, split, combine)
             if len(trees) != len(pairs):
                 raise CorruptFileError(f"{folder}: {len(pairs)} sentences but {len(trees)} trees in '{split}'")
-            reduced, labels = ReducedTrees(trees, self.source_side.read_tree), self.source_side.labels
-            pairs = SpanPairDataset(pairs, reduced, labels.pad(), keep_remainder)
+            pairs = SpanPairDataset(pairs, trees, self.source_side.read_tree, keep_remainder)
         self.datasets[split] = pairs
 
     def _with_symbols(self, pairs, keep_remainder: bool = False):
@@ -136,7 +119,7 @@ class TranslationWithTreesTask(TreeTask, TranslationTask):
             raise DataFolderError("--constraints cannot be combined with trees in fairseq-interactive")
         lines = side.with_trees(src_tokens)
         pairs = self._with_symbols(super().build_dataset_for_inference(lines, src_lengths))
-        return NewSpanPairDataset(pairs, lines.trees, side.labels.pad())
+        return NewSpanPairDataset(pairs, lines.trees, side.read_tree)
 
     # Checkpoints
 
