@@ -14,7 +14,6 @@ import tree_fairseq.classification.task
 import tree_fairseq.classification.tree_lstm_classifier
 import tree_fairseq.classification.tree_transformer_classifier
 import tree_fairseq.classification.treeformer_classifier
-import tree_fairseq.data_bin.kinds
 import tree_fairseq.nn.extended_transformer
 import tree_fairseq.nn.pretrained
 import tree_fairseq.scoring.predictions

@@ -20,8 +20,8 @@ from fairseq.data import Dictionary, data_utils
 from torch import Tensor
 
 from tree_fairseq.data_bin import token_files
-from tree_fairseq.data_bin.kinds import DataKind, Export, export_forests, register_kind
-from tree_fairseq.data_bin.manifest import Manifest, Section, register_section
+from tree_fairseq.data_bin.kinds import export_forests
+from tree_fairseq.data_bin.manifest import Export, Manifest, Section, register_section
 from tree_fairseq.data_bin.tree_store import RESERVED_LABELS, StoredTree, TreeStore
 from tree_fairseq.errors import ClassError, CorruptFileError, InputError, MissingTreesError, UnknownClassError
 from tree_fairseq.parsing.parsers import ParserOptions
@@ -115,6 +115,16 @@ class ClassificationRecord(Section):
     def dictionaries(self, source_lang: str) -> list[str]:
         """Names the dictionary of classes, once a split has classes."""
         return [f"dict.{CLASS}.txt"] if self.splits else []
+
+    def exports(self) -> dict[str, Export]:
+        """Trees of texts with one class are written as all trees are."""
+        return {"source": export_class_trees} if self.input_format == "trees" else {}
+
+    def refuse_trees(self, folder: Path) -> None:
+        """Refuses trees: those of the folder and its classes belong together."""
+        problem = f"{folder} is for classification: its trees and classes belong together"
+        hint = f"Add a split with fairseq-preprocess --task {TASK} and the folder's --srcdict and --tgtdict."
+        raise InputError(problem, hint=hint)
 
 
 def class_order(name: str) -> tuple[int, float, str]:
@@ -262,19 +272,3 @@ def export_class_trees(folder: Path, split: str) -> Iterator[str]:
                 "Preprocess again"
             )
         yield write_forest(decode(TreeSpans(trees.leaves, classes, trees.spans)))
-
-
-def _exports(manifest: Manifest) -> dict[str, Export]:
-    """Trees of texts with one class are written as all trees are."""
-    record = manifest.section(ClassificationRecord)
-    return {"source": export_class_trees} if record is not None and record.input_format == "trees" else {}
-
-
-def _refuse_trees(folder: Path, manifest: Manifest) -> None:
-    if manifest.section(ClassificationRecord) is not None:
-        problem = f"{folder} is for classification: its trees and classes belong together"
-        hint = f"Add a split with fairseq-preprocess --task {TASK} and the folder's --srcdict and --tgtdict."
-        raise InputError(problem, hint=hint)
-
-
-register_kind("classification", DataKind(_exports, _refuse_trees))

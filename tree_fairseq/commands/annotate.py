@@ -20,7 +20,6 @@ from pathlib import Path
 from fairseq.data.data_utils import infer_language_pair
 
 import tree_fairseq
-from tree_fairseq.data_bin.kinds import registered_kinds
 from tree_fairseq.data_bin.manifest import FileRecord, Manifest
 from tree_fairseq.data_bin.staging import Staging, Work, clear_published
 from tree_fairseq.data_bin.token_files import found_impl, load_dictionary, token_file_names, token_prefix, token_words
@@ -98,8 +97,8 @@ def _with_kind(folder: Path, side: TreeSide, args: Namespace) -> TreeSide:
 
 def _without_trees(folder: Path, manifest: Manifest, sides: Sequence[TreeSide]) -> list[Pending]:
     """The splits of all sides that get trees; raises an error if there are none, or they would have other words."""
-    for kind in registered_kinds():
-        kind.refuse_trees(folder, manifest)
+    for section in manifest.sections.values():
+        section.refuse_trees(folder)
     pending = []
     for side in sides:
         if not side.leaves_are_tokens:

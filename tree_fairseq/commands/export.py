@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import tree_fairseq
-from tree_fairseq.data_bin.kinds import Export, registered_kinds
-from tree_fairseq.data_bin.manifest import Manifest
+from tree_fairseq.data_bin.kinds import exports_of
+from tree_fairseq.data_bin.manifest import Export, Manifest
 from tree_fairseq.errors import InputError, MissingTreesError
 from tree_fairseq.support.files import atomic_file
 from tree_fairseq.support.options import command
@@ -25,10 +25,7 @@ from tree_fairseq.support.progress import with_progress
 def find_export(folder: str | os.PathLike, side: str | None = None) -> Export:
     """Returns what writes the trees of a side (``source`` or ``target``), or of the only side that has any."""
     tree_fairseq.register()
-    manifest = Manifest.load(folder)
-    exports: dict[str, Export] = {}
-    for kind in registered_kinds():
-        exports.update(kind.exports(manifest))
+    exports = exports_of(Manifest.load(folder))
     if not exports:
         raise MissingTreesError(f"{folder} has no trees")
     if side is None:

@@ -21,6 +21,8 @@ from tree_fairseq.support.files import file_sha256, read_json, require_plain_fil
 
 FORMAT_VERSION = 1
 
+Export = Callable[[Path, str], Iterable[str]]  # writes a split of a folder back as lines of text
+
 
 @dataclass(frozen=True)
 class FileRecord:
@@ -72,6 +74,13 @@ class Section(Record):
     def dictionaries(self, source_lang: str) -> list[str]:
         """Returns the file names of the dictionaries that the section depends on."""
         raise NotImplementedError
+
+    def exports(self) -> dict[str, Export]:
+        """Returns what writes a side (``source`` or ``target``) back as text, where that is not done as for others."""
+        return {}
+
+    def refuse_trees(self, folder: Path) -> None:
+        """Raises InputError if constituency trees cannot be added to a folder with this section."""
 
 
 S = TypeVar("S", bound=Section)

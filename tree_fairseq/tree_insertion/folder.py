@@ -9,8 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from tree_fairseq.data_bin.kinds import DataKind, Export, register_kind
-from tree_fairseq.data_bin.manifest import Manifest, Section, register_section
+from tree_fairseq.data_bin.manifest import Export, Manifest, Section, register_section
 from tree_fairseq.data_bin.token_files import load_dictionary, token_lengths, token_words
 from tree_fairseq.errors import CorruptFileError
 from tree_fairseq.tree_insertion.dictionary import tree_of_words
@@ -83,6 +82,10 @@ class InsertionRecord(Section):
         """Returns the names of the dictionaries of source and targets."""
         return [f"dict.{lang}.txt" for lang in (source_lang, self.lang)]
 
+    def exports(self) -> dict[str, Export]:
+        """The targets are trees, although they are no symbols."""
+        return {"target": export_insertion_trees}
+
 
 def insertion_trees(folder: Path, split: str) -> Iterator[Tree]:
     """Yields the targets of a split; labels that the dictionary lacks are ``<unk>``."""
@@ -97,10 +100,3 @@ def export_insertion_trees(folder: Path, split: str) -> Iterator[str]:
     """Writes the targets of a split in their notation, line by line."""
     notation = notation_named(Manifest.load(folder).section(InsertionRecord).notation)
     return map(notation.write, insertion_trees(folder, split))
-
-
-def _exports(manifest: Manifest) -> dict[str, Export]:
-    return {} if manifest.section(InsertionRecord) is None else {"target": export_insertion_trees}
-
-
-register_kind("insertion", DataKind(_exports))
