@@ -18,7 +18,7 @@ import pytest
 
 from tree_fairseq.errors import InputError
 from tree_fairseq.explorer.document import OutputRecord, SentenceRecord
-from tree_fairseq.explorer.server import LONGEST_REQUEST, MOST_CONNECTIONS, MOST_WAITING, ExplorerServer
+from tree_fairseq.explorer.server import LONGEST_REQUEST, MOST_WAITING, ExplorerServer
 
 JSON = {"Content-Type": "application/json"}
 
@@ -204,17 +204,6 @@ def test_a_full_queue_is_refused_and_readers_who_left_get_nothing(server):
     answered = {json.loads(waiting[place].getresponse().read())["source"] for place in (0, *range(4, MOST_WAITING))}
     assert answered == set(tab.lines) and len(answered) == MOST_WAITING - 3
     assert ask(server, body={"text": "again"}, Content_Type="application/json")[0] == 200
-
-
-def test_a_connection_too_many_is_closed_until_another_one_is(server):
-    opened = [socket.create_connection(("127.0.0.1", server.server_port)) for _ in range(MOST_CONNECTIONS)]
-    eventually(lambda: server._connections._value == 0)
-    assert ask(server, "GET", "/")[0] == 503
-    opened.pop().close()
-    eventually(lambda: server._connections._value == 1)
-    assert ask(server, "GET", "/")[0] == 200
-    for each in opened:
-        each.close()
 
 
 def test_a_port_that_is_taken_is_named(server):

@@ -4,13 +4,12 @@ It answers ``GET /`` with the page and ``POST /explain`` with the record of one 
 names. It listens on 127.0.0.1, and refuses requests that name another host or come from the page of another site:
 neither another machine nor another page in the browser can use it.
 
-Work is limited before it begins: the connections, the bytes of a request and the sentences that wait. A sentence whose
-reader has left is not explained.
+Work is limited before it begins: the bytes of a request and the sentences that wait. A sentence whose reader has left
+is not explained.
 """
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import json
 import logging
@@ -32,8 +31,6 @@ logger = logging.getLogger(__name__)
 ADDRESS = "127.0.0.1"
 LONGEST_REQUEST = 20_000  # the most bytes that a request may have
 MOST_WAITING = 8  # the most sentences that are explained or wait for it
-MOST_CONNECTIONS = 64  # the most connections that are open at once; each has a thread
-_BUSY = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 _READ_ONCE = ("Host", "Origin", "Content-Length", "Content-Type")  # with two of them, programs differ on which counts
 
@@ -53,7 +50,6 @@ class ExplorerServer(ThreadingHTTPServer):
     def __init__(self, tabs: Sequence[Callable[[], Comparison]], page: str, port: int, first: int = 0):
         self.tabs, self.page = tabs, page.encode()
         self._numbers, self._places = itertools.count(first), threading.BoundedSemaphore(MOST_WAITING)
-        self._connections = threading.BoundedSemaphore(MOST_CONNECTIONS)
         # One thread: torch keeps memory for each thread that computes.
         self._explainer = ThreadPoolExecutor(1)
         try:
@@ -61,21 +57,6 @@ class ExplorerServer(ThreadingHTTPServer):
         except (OSError, OverflowError) as error:
             problem = f"cannot listen on {ADDRESS}:{port}: {getattr(error, 'strerror', None) or error}"
             raise InputError(problem, hint="Give another --port.") from None
-
-    def verify_request(self, request, client_address) -> bool:
-        """Returns whether a connection is served; one too many gets an answer that says so, and is closed."""
-        is_served = self._connections.acquire(blocking=False)
-        if not is_served:
-            with contextlib.suppress(OSError):
-                request.sendall(_BUSY)
-        return is_served
-
-    def process_request_thread(self, request, client_address) -> None:
-        """Serves a connection until it is closed."""
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._connections.release()
 
     @property
     def url(self) -> str:
