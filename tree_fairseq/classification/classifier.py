@@ -84,12 +84,6 @@ _OPTIONS = (
 ).split()
 
 
-def add_encoder_args(parser: ArgumentParser) -> None:
-    """Adds fairseq's flags of a transformer's encoder; architectures set the defaults."""
-    _add_fields(parser, EncDecBaseConfig, _SIZES, "--encoder")
-    _add_fields(parser, TransformerConfig, _OPTIONS)
-
-
 def _add_fields(parser: ArgumentParser, config: type, names: Sequence[str], prefix: str = "") -> None:
     kept = [(own.name, own.type, copy.copy(own)) for own in fields(config) if own.name in names]
     flags = make_dataclass(config.__name__, kept, bases=(FairseqDataclass,))
@@ -119,7 +113,8 @@ class Classifier(FairseqEncoderModel):
     def add_args(cls, parser):
         """Adds the flags of the dataclass, or fairseq's of encoders and ``flags``; architectures set the defaults."""
         if cls.flags is not None:
-            add_encoder_args(parser)
+            _add_fields(parser, EncDecBaseConfig, _SIZES, "--encoder")
+            _add_fields(parser, TransformerConfig, _OPTIONS)
             gen_parser_from_dataclass(parser, cls.flags(), delete_default=True, with_prefix="")
         else:
             super().add_args(parser)

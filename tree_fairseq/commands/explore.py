@@ -60,22 +60,18 @@ def explore(args: argparse.Namespace, overrides: dict[str, Any]) -> None:
 
 
 def _show(args: argparse.Namespace, document: dict[str, Any], tabs: Callable[[], Sequence[Any]]) -> None:
-    _write(args, document)
-    if args.serve:
-        from tree_fairseq.explorer.server import ExplorerServer
-
-        server = ExplorerServer(tabs(), page_html(document), args.port, len(document["sentences"]))
-        logger.info("open %s in a browser; Ctrl-C ends the server", server.url)
-        server.run()
-
-
-def _write(args: argparse.Namespace, document: dict[str, Any]) -> None:
     if args.json is not None:
         write_json(args.json, document)
     if output := args.output or (None if args.serve or args.json else _OUTPUT):
         write_page(document, output)
         size = output.stat().st_size / 1e6
         logger.info("%s: %d sentences, %.1f MB; open it in a browser", output, len(document["sentences"]), size)
+    if args.serve:
+        from tree_fairseq.explorer.server import ExplorerServer
+
+        server = ExplorerServer(tabs(), page_html(document), args.port, len(document["sentences"]))
+        logger.info("open %s in a browser; Ctrl-C ends the server", server.url)
+        server.run()
 
 
 def _add_flags(parser: argparse.ArgumentParser) -> list[str]:

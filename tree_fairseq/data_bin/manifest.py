@@ -342,7 +342,7 @@ def _from_json(values: dict[str, Any]) -> Manifest:
     named += [name for record in records.values() for name in record.dictionaries(values["source_lang"])]
     named += [name for side in everything for split in side.splits.values() for name in split.files]
     named += [side.labels for side in sides.values()]
-    named += [name for side in symbols.values() for name in side.side_files]
+    named += [name for side in symbols.values() for name in (side.grammar, side.spelling, side.types) if name]
     if missing := [name for name in named if name not in files]:
         raise KeyError(f"no record of {', '.join(missing)}")
     return manifest

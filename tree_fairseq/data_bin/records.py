@@ -113,11 +113,6 @@ class SymbolSideRecord(Record):
         """How the sentences were parsed."""
         return None if self.parser is None else ParserOptions.from_json(self.parser)
 
-    @property
-    def side_files(self) -> list[str]:
-        """The names of the files that belong to the language as a whole."""
-        return [name for name in (self.grammar, self.spelling, self.types) if name is not None]
-
     def notation_in(self, folder: Path) -> Notation:
         """The notation in which lines become the trees of a folder."""
         return notation_of(self.notation, None if self.spelling is None else folder / self.spelling)

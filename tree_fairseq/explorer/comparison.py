@@ -31,7 +31,7 @@ class Comparison:
         if MATCH in metrics and len(metrics) > 1:  # one system writes trees, the other their symbols as text
             for system in systems:
                 if system.metric.name != MATCH:
-                    system.use_metric(TEXT_MATCH)
+                    system.metric, system.record = TEXT_MATCH, dataclasses.replace(system.record, metric=MATCH)
 
     def explain_line(self, line: str, number: int = 0) -> SentenceRecord:
         """Explains a typed line."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import dataclasses
 import math
 from typing import Any, Optional
 
@@ -21,7 +20,7 @@ import tree_fairseq.treeformer.views  # noqa: F401
 from tree_fairseq.drawing.views import Explained, views_of
 from tree_fairseq.explorer.cross_attention import cross_attention_view, recorded_attention
 from tree_fairseq.explorer.document import OutputRecord, SystemRecord
-from tree_fairseq.explorer.sentence_scores import SentenceMetric, metric_of, target_dictionary, written_tree
+from tree_fairseq.explorer.sentence_scores import metric_of, target_dictionary, written_tree
 from tree_fairseq.explorer.sentences import Sentence, SentenceReader, readable, words_of
 
 _DIGITS = 4  # scores are rounded
@@ -55,10 +54,6 @@ class System:
             parameters=sum(parameter.numel() for model in self.models for parameter in model.parameters()),
             metric=self.metric.name,
         )
-
-    def use_metric(self, metric: SentenceMetric) -> None:
-        """Scores sentences by another metric than that of the task."""
-        self.metric, self.record = metric, dataclasses.replace(self.record, metric=metric.name)
 
     def reference(self, sentence: Sentence) -> Optional[str]:
         """Returns the reference of a sentence as a person reads it; None without one."""

@@ -179,7 +179,7 @@ def make_plan(args: Namespace, texts: Mapping[str, str] | None = None) -> Prepro
     _check_arguments(args)
     languages = (args.source_lang,) if args.only_source else (args.source_lang, args.target_lang)
     tree_sides = () if args.tree_parser is None else tree_sides_of(args, args.source_lang, args.target_lang)
-    is_parsed = modality(args, "source") == "constituency"
+    is_parsed = args.source_modality == "constituency"
     symbol_sides = _symbol_sides(args, tree_sides[0].options if tree_sides and is_parsed else None)
     if is_parsed:
         # The parses become the tokens themselves. Nothing lies beside them.
@@ -190,8 +190,8 @@ def make_plan(args: Namespace, texts: Mapping[str, str] | None = None) -> Prepro
             "--target-modality"
         )
     if texts is None:
-        pairs = zip(("source", "target"), languages)
-        texts = {side: lang for side, lang in pairs if modality(args, side) != "tree"}
+        pairs = zip(("source", "target"), languages, (args.source_modality, args.target_modality))
+        texts = {side: lang for side, lang, modality in pairs if modality != "tree"}
     options = {side.lang: side.options for side in (*tree_sides, *symbol_sides) if side.options is not None}
     text = TextPlan.of(args, texts, options)
     return PreprocessPlan(args, languages, splits_of(args), tree_sides, symbol_sides, text)
@@ -240,14 +240,9 @@ def _value_of_side(args: Namespace, name: str, number: int, sides: int) -> Any:
     return values[number] or None
 
 
-def modality(args: Namespace, side: str) -> str:
-    """Returns the modality of a side."""
-    return getattr(args, f"{side}_modality")
-
-
 def _symbol_sides(args: Namespace, parser_options: ParserOptions | None) -> tuple[SymbolSide, ...]:
     sides: list[SymbolSide] = []
-    if modality(args, "source") == modality(args, "target") == "sequence":
+    if args.source_modality == args.target_modality == "sequence":
         return ()
     has_programs = any(
         isinstance(notation_named(name), Language) for name in (args.source_notation, args.target_notation)
@@ -257,7 +252,7 @@ def _symbol_sides(args: Namespace, parser_options: ParserOptions | None) -> tupl
         hint = "Leave it out."
         raise InputError("--binarization lcrs: programs have as many branches as their productions", hint=hint)
     for side, lang in (("source", args.source_lang), ("target", args.target_lang)):
-        kind = modality(args, side)
+        kind = getattr(args, f"{side}_modality")
         if kind == "sequence" or lang is None or (side == "target" and args.only_source):
             continue
         is_parsed = kind == "constituency"

@@ -35,7 +35,6 @@ from tree_fairseq.preprocessing.tree_files import SplitTrees, TreeSide, encode_s
 from tree_fairseq.source_code.language import Language
 from tree_fairseq.support.files import reporting_full_disk, require_plain_file
 from tree_fairseq.support.options import Flags, refuse_unread
-from tree_fairseq.support.processes import ProcessPool
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.text import chunk_bytes
 
@@ -131,7 +130,7 @@ def preprocess_trees(stock: planning.StockMain) -> planning.StockMain:
                 refuse_unread({"parts"}, {"parts": "it goes with --task tree_translation and structural_translation"})
             kind.preprocess(args, stock)
             return
-        has_symbols = any(planning.modality(args, side) != "sequence" for side in ("source", "target"))
+        has_symbols = args.source_modality != "sequence" or args.target_modality != "sequence"
         _require_trees(args, has_symbols)
         if args.parts is not None:
             preprocess_in_parts(args, not has_symbols and args.tree_parser is None, main)
@@ -145,13 +144,13 @@ def preprocess_trees(stock: planning.StockMain) -> planning.StockMain:
 
 def _refuse_unread(args: Namespace, defaults: Namespace, makes_trees: bool) -> None:
     """Raises InputError for one of this package's arguments that differs from its default, and that is not read."""
-    source, target = planning.modality(args, "source"), "tree" if makes_trees else planning.modality(args, "target")
+    source, target = args.source_modality, "tree" if makes_trees else args.target_modality
     kinds = (args.source_notation, source), (args.target_notation, target)
     has_programs = any(kind == "tree" and isinstance(notation_named(name), Language) for name, kind in kinds)
     about_faults = {"on_parse_error", "max_parse_failures"} if "tree" in (source, target) else set()
     parsing = [name for name in ARGUMENTS.values() if name not in about_faults]
     text = "tokenizer bpe bpe_codes sentencepiece_model learn_subwords apply_tokenizer".split()
-    symbols = planning.modality(args, "source") != "sequence" or planning.modality(args, "target") != "sequence"
+    symbols = args.source_modality != "sequence" or args.target_modality != "sequence"
     unread: dict[str, str] = {}
     for is_read, names, way_out in (
         (source == "tree", ["source_notation"], "it goes with --source-modality tree"),
@@ -174,9 +173,7 @@ def _require_trees(args: Namespace, has_symbols: bool) -> None:
         hint = "Add --source-modality tree, --target-modality tree or both. Nothing was written."
         raise InputError(f"--task {args.task} needs symbol trees, but no flag asks for them", hint=hint)
     # Trees beside tokens; those of the target are for training in the other direction.
-    if args.task == "tree_translation" and (
-        args.tree_parser is None or planning.modality(args, "source") != "sequence"
-    ):
+    if args.task == "tree_translation" and (args.tree_parser is None or args.source_modality != "sequence"):
         hint = (
             "Add --tree-parser stanza, or --tree-parser brackets if the lines are trees already. Nothing was written."
         )
@@ -208,10 +205,8 @@ def building(
     with reporting_full_disk(staging.path, 12 * text_bytes), staging:
         output = staging.new_output()
         try:
-            with_ray = args.engine == "ray" or args.ray_address
-            with pool_for(args) if with_ray else ProcessPool(args.workers) as pool:
-                with _logging_to(output, log, staging.destination):
-                    yield Work(manifest, staging, output, pool)
+            with pool_for(args) as pool, _logging_to(output, log, staging.destination):
+                yield Work(manifest, staging, output, pool)
             manifest.save(output)
             staging.seal(output, last=[MANIFEST_NAME])
         except BaseException:

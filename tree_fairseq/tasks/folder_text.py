@@ -63,11 +63,6 @@ class FolderText:
     source: SideText
     target: SideText
 
-    @property
-    def joins_words(self) -> bool:
-        """Whether the source is split into subwords."""
-        return self.source.kind is not None
-
     def tokenizer(self) -> Optional[FolderTokenizer]:
         """Returns the tokeniser of the folder, or None."""
         has_tokenizer = self.source.tokenizer is not None or self.target.tokenizer is not None

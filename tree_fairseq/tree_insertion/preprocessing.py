@@ -66,12 +66,22 @@ def preprocess_insertion(args: Namespace, stock_main: planning.StockMain) -> Non
     if staging.publish_earlier():
         return
     manifest = planning.start_manifest(plan)
-    record, old = _new_record(args), manifest.section(InsertionRecord)
-    manifest.keep_splits(old, record, plan.written_splits, record.contents)
+    oracles = [args.insertion_oracle]
+    record = InsertionRecord(args.target_lang, args.target_notation, oracles, trajectories=args.trajectories)
+    manifest.keep_splits(manifest.section(InsertionRecord), record, plan.written_splits, record.contents)
     manifest.set_section(record)
     text_bytes = sum(file.size for file in inputs.values())
     with building(staging, manifest, args, text_bytes, log=LOG) as work:
-        targets = _read_targets(plan, record, inputs, work)
+        targets = {
+            split.name: EncodedText.read(
+                inputs[split.name, record.lang],
+                notation_named(record.notation),
+                MOST_NODES,
+                _labels_file(split.name, record, work),
+                work.pool,
+            )
+            for split in plan.splits
+        }
         labels = {(split, record.lang): inspect_text(_labels_file(split, record, work)) for split in targets}
         dictionary = args.tgtdict or _make_dictionary(plan, targets, work)
         require_labels(Dictionary.load(dictionary), dictionary)
@@ -79,26 +89,6 @@ def preprocess_insertion(args: Namespace, stock_main: planning.StockMain) -> Non
         written = {split: targets[split] for split in plan.written_splits}
         if written:
             _write_trajectories(written, record, work)
-
-
-def _new_record(args: Namespace) -> InsertionRecord:
-    return InsertionRecord(
-        lang=args.target_lang,
-        notation=args.target_notation,
-        oracles=[args.insertion_oracle],
-        trajectories=args.trajectories,
-    )
-
-
-def _read_targets(
-    plan: planning.PreprocessPlan, record: InsertionRecord, inputs: planning.Inputs, work: Work
-) -> dict[str, EncodedText]:
-    notation = notation_named(record.notation)
-    texts = {split.name: inputs[split.name, record.lang] for split in plan.splits}
-    return {
-        split: EncodedText.read(text, notation, MOST_NODES, _labels_file(split, record, work), work.pool)
-        for split, text in texts.items()
-    }
 
 
 def _labels_file(split: str, record: InsertionRecord, work: Work) -> Path:

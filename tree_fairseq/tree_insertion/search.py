@@ -92,7 +92,7 @@ class InsertionGenerator(ParallelSearch):
 
     def start(self, count: int) -> PartialTrees:
         self._histories = [[] for _ in range(count)]
-        shapes, labels = TreeShapes.of_roots(count), np.full(count, self.dictionary.root)
+        shapes, labels = TreeShapes.of_parents([np.array([-1])] * count), np.full(count, self.dictionary.root)
         return PartialTrees(labels, np.zeros(count), shapes.lengths, shapes, np.zeros(count, bool))
 
     def advance(self, partial: PartialTrees, chosen: SlotPredictions, sentences: np.ndarray) -> PartialTrees:

@@ -42,11 +42,6 @@ class TreeShapes:
     ends: np.ndarray  # ``[n]`` int64, the index after the subtree of each node
 
     @classmethod
-    def of_roots(cls, count: int) -> TreeShapes:
-        """Makes trees of one node."""
-        return cls(np.ones(count, np.int64), np.zeros(count, np.int64), np.arange(1, count + 1))
-
-    @classmethod
     def of_parents(cls, trees: Sequence[np.ndarray]) -> TreeShapes:
         """Makes the shapes of trees, each given by the parents ``[m]`` of its nodes in preorder, -1 for the root."""
         lengths = np.array([len(parents) for parents in trees], np.int64)

@@ -111,7 +111,8 @@ class Inducer:
         """Returns one forest per sentence: empty for an empty sentence, None for one that is too long."""
         found: list[Forest | None] = [None] * len(self.tokens)
         text = folder_text(self.task)
-        whole_words = self.cfg.common_eval.post_process is not None or (text is not None and text.joins_words)
+        has_subwords = text is not None and text.source.kind is not None
+        whole_words = has_subwords or self.cfg.common_eval.post_process is not None
         encoders = [model.encoder for model in self.interface.models]
         for batch in self._batches():
             splits = sentence_splits(encoders, batch["net_input"]["src_tokens"], self.dictionary.pad())
