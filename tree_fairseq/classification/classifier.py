@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from tree_fairseq.errors import InputError, MissingTreesError
 from tree_fairseq.nn.extended_transformer import transformer_config
 from tree_fairseq.nn.published import set_defaults
+from tree_fairseq.nn.tensors import mean_log_probs
 from tree_fairseq.support.options import option
 
 
@@ -255,17 +256,10 @@ class ClassPredictor(Predictor):
     The probabilities of an ensemble are the mean of those of its members.
     """
 
-    def log_probabilities(self, models: Sequence[nn.Module], net_input: dict) -> Tensor:
-        """Computes the log probabilities of all classes, ``[B, C]``, in float32 at least."""
-        logits = [model(**net_input)["logits"] for model in models]
-        each = [
-            torch.log_softmax(scores.to(torch.promote_types(scores.dtype, torch.float32)), dim=1) for scores in logits
-        ]
-        return torch.logsumexp(torch.stack(each), dim=0) - torch.tensor(float(len(each))).log().to(each[0])
-
     def predict(self, models: Sequence[nn.Module], net_input: dict) -> list[list[dict]]:
         """Returns all classes for each example: ``tokens`` are the class and EOS, ``score`` is its log probability."""
-        ranked = self.log_probabilities(models, net_input).sort(dim=1, descending=True, stable=True)
+        log_probs = mean_log_probs([model(**net_input)["logits"] for model in models])  # B x C
+        ranked = log_probs.sort(dim=1, descending=True, stable=True)
         tokens = ranked.indices + self.dictionary.nspecial
         return [
             [hypothesis([token, self.dictionary.eos()], score) for token, score in zip(row, scores)]

@@ -6,7 +6,9 @@ A host that asks a GPU for a value waits for it.
 from __future__ import annotations
 
 import contextlib
+import math
 import platform
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -38,6 +40,12 @@ def attention_options(cfg) -> dict[str, Any]:
     """Keywords of every attention of a transformer, from its configuration."""
     noise = cfg.quant_noise
     return {"dropout": cfg.attention_dropout, "q_noise": noise.pq, "qn_block_size": noise.pq_block_size}
+
+
+def mean_log_probs(logits: Sequence[Tensor]) -> Tensor:
+    """Logarithms of the mean probabilities of several models, in single precision at least, given logits ``[R, V]``."""
+    scores = [values.to(torch.promote_types(values.dtype, torch.float32)).log_softmax(dim=-1) for values in logits]
+    return scores[0] if len(scores) == 1 else torch.stack(scores).logsumexp(dim=0) - math.log(len(scores))
 
 
 def split_heads(states: Tensor, heads: int) -> Tensor:

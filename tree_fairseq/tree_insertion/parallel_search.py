@@ -19,9 +19,9 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from fairseq import utils
-from torch import Tensor
 
 from tree_fairseq.nn.modalities import TREE_INPUTS
+from tree_fairseq.nn.tensors import mean_log_probs
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
 
 logger = logging.getLogger(__name__)
@@ -70,12 +70,6 @@ class SlotPredictions:
     slots: np.ndarray
     labels: np.ndarray  # the dictionary's ``keep`` where nothing is inserted
     log_probs: np.ndarray
-
-
-def _mean_log_probs(logits: list[Tensor]) -> Tensor:
-    """Logarithms ``[Z, V]`` of mean probabilities, in single precision at least."""
-    scores = [values.to(torch.promote_types(values.dtype, torch.float32)).log_softmax(dim=-1) for values in logits]
-    return scores[0] if len(scores) == 1 else torch.stack(scores).logsumexp(dim=0) - math.log(len(scores))
 
 
 @dataclass(frozen=True)
@@ -217,7 +211,7 @@ class ParallelSearch:
         """Finds a prediction for each slot, given memories of all models and the outputs so far."""
         inputs = utils.apply_to_sample(lambda values: values.to(device), partial.model_input(self.dictionary.pad()))
         outputs = [model.decode(memory, inputs) for model, memory in zip(self.models, memories)]
-        scores = _mean_log_probs([output["logits"] for output in outputs])
+        scores = mean_log_probs([output["logits"] for output in outputs])
         self._is_excluded = self._is_excluded.to(scores.device)
         scores.masked_fill_(self._is_excluded, -math.inf)
         scores[:, self.dictionary.keep].clamp_(min=_FLOOR)
