@@ -239,11 +239,7 @@ def open_split(
         stores = [TreeStore(f"{prefix}.tree") for prefix in texts]
         trees, sizes = token_files.joined(stores, 1), [store.leaf_counts for store in stores]
     else:
-        manifest.files[f"dict.{TEXT}.txt"].verify_content(folder / f"dict.{TEXT}.txt")
-        for name in (
-            name for prefix in texts for name in token_files.token_file_names(prefix, token_files.found_impl(prefix))
-        ):
-            manifest.files[name].verify_size(folder / name)
+        manifest.verify_texts(folder, names)
         trees, sizes = None, [token_files.token_lengths(prefix) + 1 for prefix in texts]
     manifest.verify_section(ClassificationRecord, folder, names)
     tokens = load(texts, text_dictionary)
