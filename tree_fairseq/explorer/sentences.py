@@ -15,12 +15,9 @@ from tree_fairseq.data_bin.kinds import export_forests
 from tree_fairseq.data_bin.symbol_dictionary import TreeDictionary
 from tree_fairseq.errors import DataFolderError, InputError, MissingTreesError, TreeFairseqError, TreeFormatError
 from tree_fairseq.new_text.translations import stored_forest, typed_forests
-from tree_fairseq.parsing.parsers import ParserOptions
-from tree_fairseq.parsing.pieces import SplitWords, join_pieces
+from tree_fairseq.parsing.pieces import words_by_marks
 from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.tree import Forest, forest_leaves
-
-_DETECTED = ParserOptions(name="right-branching")  # subwords are recognised by their marks
 
 
 @dataclass(frozen=True)
@@ -43,14 +40,9 @@ class Sentence:
         return max((tree.height() for tree in self.forest), default=0)
 
 
-def words_of(tokens: Sequence[str]) -> SplitWords:
-    """Joins tokens to words by their marks of subwords."""
-    return join_pieces(list(tokens), _DETECTED)
-
-
 def readable(interface: GeneratorHubInterface, text: str) -> str:
     """Writes tokens as a person reads them: subwords joined, and detokenised if the model has a tokeniser."""
-    joined = interface.remove_bpe(text) if interface.bpe is not None else " ".join(words_of(text.split()).words)
+    joined = interface.remove_bpe(text) if interface.bpe is not None else " ".join(words_by_marks(text.split()).words)
     return interface.detokenize(joined)
 
 
@@ -102,7 +94,7 @@ class SentenceReader:
                 with contextlib.suppress(TreeFormatError):
                     typed = forest_leaves(read_forest(line))
             if self.longest is not None and len(typed) >= self.longest:
-                words = words_of(typed).words
+                words = words_by_marks(typed).words
                 return Sentence(number, line, typed, length=len(words), error=self._too_long(len(typed) + 1))
             read, lengths = self.task.get_interactive_tokens_and_lengths([line], self._encode)
             dataset = self.task.build_dataset_for_inference(read, lengths)
@@ -121,7 +113,7 @@ class SentenceReader:
             return Sentence(number, line, error=str(error))
 
     def _sentence(self, number: int, source: str, tokens: list[str], dataset, item: dict, forest: Forest) -> Sentence:
-        length = len(tokens) if self.reads_symbols else len(words_of(tokens).words)
+        length = len(tokens) if self.reads_symbols else len(words_by_marks(tokens).words)
         size = len(item["source"])
         if self.longest is not None and size > self.longest:
             return Sentence(number, source, tokens, forest, length, error=self._too_long(size))

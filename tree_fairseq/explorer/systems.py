@@ -21,7 +21,8 @@ from tree_fairseq.drawing.views import Explained, views_of
 from tree_fairseq.explorer.cross_attention import cross_attention_view, recorded_attention
 from tree_fairseq.explorer.document import OutputRecord, SystemRecord
 from tree_fairseq.explorer.sentence_scores import metric_of, target_dictionary, written_tree
-from tree_fairseq.explorer.sentences import Sentence, SentenceReader, readable, words_of
+from tree_fairseq.explorer.sentences import Sentence, SentenceReader, readable
+from tree_fairseq.parsing.pieces import words_by_marks
 
 _DIGITS = 4  # scores are rounded
 
@@ -86,7 +87,7 @@ class System:
         source = self.task.source_dictionary
         reads_end = int(sentence.sample["net_input"]["src_tokens"][0, -1]) == source.eos()
         items = [*sentence.tokens, *([source.eos_word] if reads_end else [])]
-        pieces = words_of(sentence.tokens).pieces
+        pieces = words_by_marks(sentence.tokens).pieces
         explained = Explained(sentence.sample, sentence.tokens, items, pieces, sentence.forest, hypotheses, ids)
         with contextlib.ExitStack() as stack:
             for method in self.methods:

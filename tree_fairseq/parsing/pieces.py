@@ -269,7 +269,7 @@ def _warn_of_other_language(lines: Sequence[str], options: ParserOptions, name: 
 
 
 def subword_kind(tokens: list[str], options: ParserOptions) -> str:
-    """Returns how a line is split. ``auto`` is of folders of earlier versions, which looked at each line."""
+    """Returns how a line is split; for ``auto``, as its own marks say."""
     return marks_of(tokens) if options.subwords == "auto" else options.subwords
 
 
@@ -290,6 +290,11 @@ def join_pieces(tokens: list[str], options: ParserOptions, model: SubwordModel |
     if kind == "sentencepiece":
         return SplitWords(*join_sentencepiece(tokens))
     return SplitWords(tokens, model.split(tokens) if model else [[token] for token in tokens])
+
+
+def words_by_marks(tokens: Sequence[str]) -> SplitWords:
+    """Joins tokens to words by their marks of subwords."""
+    return join_pieces(list(tokens), ParserOptions(name="right-branching"))
 
 
 def splice_pieces(written: str, words: Sequence[str], pieces: Sequence[Sequence[str]]) -> str | None:

@@ -15,8 +15,7 @@ from fairseq import utils
 from torch import Tensor
 
 from tree_fairseq.errors import InputError
-from tree_fairseq.parsing.parsers import ParserOptions
-from tree_fairseq.parsing.pieces import SplitWords, join_pieces
+from tree_fairseq.parsing.pieces import SplitWords, words_by_marks
 from tree_fairseq.support.progress import with_progress
 from tree_fairseq.tasks.folder_text import folder_text
 from tree_fairseq.treeformer.model import TreeformerEncoder, TreeformerModel
@@ -105,7 +104,7 @@ class Inducer:
 
     def words(self, number: int) -> SplitWords:
         """Returns the words of a sentence and their pieces, which the marks of subwords identify."""
-        return join_pieces(self.tokens[number], ParserOptions(name="right-branching"))
+        return words_by_marks(self.tokens[number])
 
     def trees(self) -> list[Forest | None]:
         """Returns one forest per sentence: empty for an empty sentence, None for one that is too long."""
