@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from tree_fairseq.errors import did_you_mean
 from tree_fairseq.support.logs import log_to_standard_error
-from tree_fairseq.support.options import run_command
+from tree_fairseq.support.options import command, run_command
 
 SCORERS = {
     "bleu": (
@@ -33,7 +34,8 @@ SCORERS = {
 }
 
 
-def main(arguments: list[str] | None = None) -> int:
+@command
+def main(arguments: Sequence[str] | None = None) -> int:
     """Scores files, or runs the scorer that the first argument names; the exit status is 2 for an unknown name."""
     given = sys.argv[1:] if arguments is None else arguments
     is_name = given and not given[0].startswith("-") and did_you_mean(given[0], SCORERS)
@@ -46,7 +48,8 @@ def main(arguments: list[str] | None = None) -> int:
     about = (
         f"scorers of seeds, and of the runs of recipes, tree-fairseq score NAME --run DIR (see NAME --help):\n{names}"
     )
-    return hypothesis_files.main(given or ["--help"], epilog=about)
+    hypothesis_files.main(given or ["--help"], epilog=about)
+    return 0
 
 
 if __name__ == "__main__":

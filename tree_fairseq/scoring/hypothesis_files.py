@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tree_fairseq.errors import LabelColumnError, ScoringError, SymbolTreeError, TreeFairseqError, TreeFormatError
+from tree_fairseq.errors import LabelColumnError, ScoringError, SymbolTreeError, TreeFormatError
 from tree_fairseq.scoring import evalb, measures
 from tree_fairseq.scoring.execution import Execution
 from tree_fairseq.scoring.frame import TestSet, depth_of, score, tables
@@ -27,7 +27,6 @@ from tree_fairseq.scoring.program_measures import Programs
 from tree_fairseq.scoring.significance import BOOTSTRAP, RANDOMIZATION, SAMPLES, Resampling
 from tree_fairseq.source_code.language import Language
 from tree_fairseq.support.files import write_json
-from tree_fairseq.support.logs import failed, log_to_standard_error
 from tree_fairseq.support.options import given_arguments, refuse_unread
 from tree_fairseq.trees.notations import notation_named, notation_names
 from tree_fairseq.trees.symbols import exact_matches, unordered_labels
@@ -278,22 +277,17 @@ def score_files(args: Namespace) -> dict[str, Any]:
     return {**files, **result}
 
 
-def main(arguments: Sequence[str] | None = None, epilog: str = "") -> int:
-    """Runs the command; returns its exit status."""
+def main(arguments: Sequence[str] | None = None, epilog: str = "") -> None:
+    """Runs the command."""
     args = read_arguments(files_parser(epilog), arguments)
-    return print_scores(args, score_files, lambda result: tables(result, result["hypotheses"]))
+    print_scores(args, score_files, lambda result: tables(result, result["hypotheses"]))
 
 
 def print_scores(
     args: Namespace, score: Callable[[Namespace], dict[str, Any]], lines: Callable[[Mapping[str, Any]], list[str]]
-) -> int:
-    """Scores, prints the result, and writes it to ``--output`` if this is given; returns the exit status."""
-    log_to_standard_error()
-    try:
-        result = score(args)
-        sys.stdout.write("\n".join(lines(result)) + "\n")
-        if args.output is not None:
-            write_json(args.output, result)
-    except (TreeFairseqError, OSError) as error:
-        return failed(error, logger)
-    return 0
+) -> None:
+    """Scores, prints the result, and writes it to ``--output`` if this is given."""
+    result = score(args)
+    sys.stdout.write("\n".join(lines(result)) + "\n")
+    if args.output is not None:
+        write_json(args.output, result)

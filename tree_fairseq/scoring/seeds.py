@@ -101,6 +101,6 @@ def seeds_parser() -> ArgumentParser:
     return parser
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Runs the command; returns its exit status."""
-    return print_scores(read_arguments(seeds_parser(), arguments), score_seeds, table)
+def main(arguments: list[str] | None = None) -> None:
+    """Runs the command."""
+    print_scores(read_arguments(seeds_parser(), arguments), score_seeds, table)
