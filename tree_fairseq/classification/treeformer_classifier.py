@@ -41,6 +41,7 @@ class EncoderWithBOS(DistanceBiasedEncoder):
         return super().max_positions() - 1
 
 
+_SCALE = "log_scale"
 _INITIAL_SCALE = 0.05
 _CHART = [own.name for own in options_of(ChartConfig)]
 
@@ -127,10 +128,11 @@ class TreeformerClassifier(SequenceClassifier):
         refuse_flags(differing if self.summary is None else {}, "--no-chart")
 
     def upgrade_state_dict(self, state_dict: dict[str, Tensor]):
-        """Adds the chart to a checkpoint of the encoder alone."""
-        chart = ("summary.", "log_scale")
-        own = {name: weight for name, weight in self.state_dict().items() if name.startswith(chart)}
-        add_initial_weights(state_dict, own)
+        """Adds the chart to a checkpoint of the encoder alone, and factors of 1 to one from before there were any."""
+        chart = {name: weight for name, weight in self.state_dict().items() if name.startswith(("summary.", _SCALE))}
+        add_initial_weights(state_dict, chart)
+        if _SCALE in chart and _SCALE not in state_dict:
+            state_dict[_SCALE] = torch.zeros_like(chart[_SCALE])
         super().upgrade_state_dict(state_dict)
 
     def represent(self, src_tokens: Tensor, src_lengths: Tensor) -> Tensor:
