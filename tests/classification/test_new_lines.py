@@ -7,7 +7,7 @@ import pytest
 import tests.parsing.fake_parsers  # noqa: F401  (registers the parser "toy")
 from tree_fairseq.classification.examples import LineTrees
 from tree_fairseq.classification.folder import ClassificationRecord
-from tree_fairseq.errors import InputError, ParserError, UnclosedTreeError
+from tree_fairseq.errors import ParserError, UnclosedTreeError
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.trees.bracket import write_forest
 from tree_fairseq.trees.spans import decode
@@ -34,11 +34,6 @@ def test_new_trees_lose_their_labels_and_new_text_is_binarised():
         forest_of(LineTrees(record(binarize=False), BRACKETS), "It is so odd")
         == "(X (X (X It)) (X (X is) (X so) (X odd)))"
     )
-
-
-def test_folders_with_labels_of_a_parser_for_given_trees_read_no_new_lines():
-    with pytest.raises(InputError, match="labels of a parser"):
-        forest_of(LineTrees(record("parser"), BRACKETS), "It is so odd")
 
 
 def test_trees_and_text_may_be_mixed():
