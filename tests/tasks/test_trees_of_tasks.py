@@ -114,7 +114,8 @@ def another(action: Action, default: str) -> list[str]:
     if action.nargs == 0:
         return []
     choices = [str(choice) for choice in action.choices or () if str(choice) not in (default, str(action.default))]
-    return [VALUES.get(action.dest) or (choices or ["3" if action.type else "x"])[0]]
+    value = VALUES.get(action.dest)
+    return [value if value in (choices or VALUES.values()) else (choices or ["3" if action.type else "x"])[0]]
 
 
 def outcome(data: Path, task: str, architecture: str, *flags: str, setup: Any = None) -> tuple[str, Any]:

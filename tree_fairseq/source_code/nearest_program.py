@@ -6,6 +6,7 @@ Levenshtein's, of these labels: how many are left out, added or replaced.
 
 from __future__ import annotations
 
+import functools
 import heapq
 import itertools
 import math
@@ -24,7 +25,7 @@ from tree_fairseq.trees.tree import Tree, tree_from_preorder
 _ENDLESS = 10**6  # symbols of a subtree that never ends
 _STEPS_AT_END = 64  # so many times more states are taken when all labels are read, because fields may still be open
 _MOST_LABELS = 64  # of a field, beside those of the output, that are tried in place of others
-_WIDER = 8  # so many times more states are kept where the search finds no program
+_WIDER = 4  # so many times more states are kept where the search finds no program
 _LIKELIER = 1e-3  # of the cost of a label
 _MOST_CHECKED = 100  # complete programs that the parser, and the database, are asked about
 
@@ -69,6 +70,7 @@ class NearestProgram:
         self._smallest = dict.fromkeys(fields, _ENDLESS)
         while (sizes := {name: self._size(name) for name in fields}) != self._smallest:
             self._smallest = sizes
+        self._below = {label: self._needed(below) for label, below in self._fields.items()}
         self._others = {name: self._different(name) for name in fields}
 
     def _size(self, name: str) -> int:
@@ -82,7 +84,7 @@ class NearestProgram:
         """The labels in a field between which the search chooses: one of each form, and with a schema all names."""
         found: dict[object, str] = {}
         for label in self._allowed[name]:
-            if self._needed(self._fields[label]) < _ENDLESS:
+            if self._below[label] < _ENDLESS:
                 is_name = self._start is not None and PartialQuery.concern(label)
                 found.setdefault(label if is_name else self._fields[label], label)
         return list(found.values())
@@ -121,21 +123,21 @@ class NearestProgram:
         finished: list[tuple[float, int, tuple]] = []
 
         def put(place: int, cost: float, state: _State, label: str | None = None) -> None:
-            """Adds a state, or the one with one more label."""
+            """Adds a state, or the one with one more label, which is made when it is taken."""
             needed = state.needed if label is None else state.needed + self._growth(state, label)
             # At least so many labels will have been added in the end.
             bound = cost + max(0, needed - (len(output) - place))
             if bound <= most:
-                following = state if label is None else self._then(state, label, needed)
-                heapq.heappush(queues[place], (bound, next(number), cost, following))
+                heapq.heappush(queues[place], (bound, next(number), cost, state, label))
 
         put(0, 0, _State((ROOT,), self._smallest[ROOT], (), 0, self._start))
         for place, queue in enumerate(queues):
             is_end, seen, taken = place == len(output), set(), 0
             while queue and taken < width * (_STEPS_AT_END if is_end else 1):
-                _, _, cost, state = heapq.heappop(queue)
-                key = state.open if keeps_nearest else state.digest
-                if key in seen or (state := self._with_pending(state)) is None:
+                _, _, cost, before, last = heapq.heappop(queue)
+                following = before if last is None else self._then(before, last)
+                key = following.open if keeps_nearest else following.digest
+                if key in seen or (state := self._with_pending(following)) is None:
                     continue
                 taken += 1
                 if not state.open:
@@ -154,15 +156,15 @@ class NearestProgram:
                     added = cost + 1 - _LIKELIER * (label in known)
                     put(place, added, state, label)
                     if wanted is not None:
-                        alike = len(commonprefix([label, wanted])) / len(label)
-                        put(place + 1, added - _LIKELIER * alike, state, label)
+                        put(place + 1, added - _LIKELIER * _alike(label, wanted), state, label)
         return [_listed(labels) for distance, _, labels in sorted(finished) if distance <= most]
 
     def _growth(self, state: _State, label: str) -> int:
-        return self._needed(self._fields[label]) - self._smallest[state.open[0]]
+        return self._below[label] - self._smallest[state.open[0]]
 
-    def _then(self, state: _State, label: str, needed: int) -> _State:
+    def _then(self, state: _State, label: str) -> _State:
         fields, digest = (*self._fields[label], *state.open[1:]), hash((state.digest, label))
+        needed = state.needed + self._growth(state, label)
         return _State(fields, needed, (state.labels, label), digest, state.query, label)
 
     def _with_pending(self, state: _State) -> _State | None:
@@ -174,6 +176,12 @@ class NearestProgram:
         except Unbound:
             return None
         return state._replace(query=query, pending=None)
+
+
+@functools.lru_cache(maxsize=100_000)
+def _alike(label: str, other: str) -> float:
+    """The share of a label that begins as another one does."""
+    return len(commonprefix([label, other])) / len(label)
 
 
 def _listed(labels: tuple) -> list[str]:

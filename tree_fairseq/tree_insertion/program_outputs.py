@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections import Counter
 from collections.abc import Iterable
@@ -41,6 +42,7 @@ class ProgramOutputs:
         counts = Counter(node.label for tree in known for node in tree.preorder())
         labels = [label for label, _ in counts.most_common()]
         self.nearest = NearestProgram(language, FieldTypes.of_trees(known), labels, schema)
+        self._find = functools.lru_cache(maxsize=10_000)(self.nearest.find)  # models repeat their faults
 
     def complete(self, hypothesis: dict, tree: Tree | None) -> bool:
         """Replaces the output of a hypothesis by the nearest program, and returns whether it did.
@@ -51,8 +53,9 @@ class ProgramOutputs:
             return False
         dictionary = self.dictionary
         ids = dictionary.kept(hypothesis["tokens"].tolist())
-        labels = [label_of(dictionary[index]) for index in ids if index < dictionary.open and index != dictionary.root]
-        found = self.nearest.find(labels)
+        found = self._find(
+            tuple(label_of(dictionary[index]) for index in ids if index < dictionary.open and index != dictionary.root)
+        )
         if found is None:
             return False
         target = TargetTree.of(found)
