@@ -52,7 +52,7 @@ def test_another_dictionary_is_refused_at_every_start(folder, name, capsys):
 def test_a_manifest_that_is_missing_damaged_or_too_new(folder):
     path = folder / "tree.json"
     values = json.loads(path.read_text(encoding="utf-8"))
-    for change in ({"format_version": 99}, {"files": {}}, {"sides": 3}, {"new": 1}):
+    for change in ({"format_version": 99}, {"files": {}}, {"sides": 3}):
         path.write_text(json.dumps({**values, **change}), encoding="utf-8")
         with pytest.raises(DataFolderError, match="tree.json"):
             verify(folder, "en", ["train"])
