@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from types import SimpleNamespace
 
 import pytest
 import torch
 
 from tests.faults.test_32_insertion_input import corpus_of
+from tests.nn.tiny import arguments
 from tests.tree_insertion.test_preprocessing import preprocess
 from tests.tree_insertion.test_task import batches, task_of
 from tree_fairseq import errors
@@ -119,3 +121,15 @@ def test_options_of_programs_that_nothing_reads_are_refused(folder, programs):
         task_of(folder, grammar="language")._program_outputs()
     with pytest.raises(errors.InputError, match="it goes with --grammar language"):
         task_of(programs, schema="schema.sql")._program_outputs()
+
+
+@pytest.mark.parametrize(
+    "arch", ["tree_insertion_transformer_tiny", "sequence_insertion_transformer_tiny", "insertion_left_to_right_tiny"]
+)
+def test_whatever_a_model_writes_becomes_a_program(programs, arch):
+    task = task_of(programs, grammar="language")
+    trained = task.build_model(arguments(arch))
+    generator = task.build_generator([trained], Namespace(beam=1))
+    [batch] = batches(task, "train")
+    for best, *_ in task.generate(generator, [trained], batch):
+        assert task.target_dictionary.notation.accepts(task.tree_of(best)) and "invalid" not in best["steps"]
