@@ -59,32 +59,35 @@ class NearestProgram:
         schema: Schema | None = None,
         width: int = 32,
     ):
-        self.language, self.schema, self.width = language, schema, width
+        self.language, self.schema, self.width, self._types = language, schema, width, types
         self._start = None if schema is None else PartialQuery(schema)
         self._fields = {label: parse_label(label).fields for label in labels}
+        self._kinds = {label: type_of(label) for label in self._fields}
+        forms: dict[tuple[str, tuple[str, ...]], str] = {}
+        for label, below in self._fields.items():
+            forms.setdefault((self._kinds[label], below), label)
         fields = {ROOT, *itertools.chain.from_iterable(self._fields.values())}
-        kinds = {label: type_of(label) for label in self._fields}
-        self._allowed = {
-            name: {label: None for label, kind in kinds.items() if types.allows(name, kind)} for name in fields
-        }
         self._smallest = dict.fromkeys(fields, _ENDLESS)
-        while (sizes := {name: self._size(name) for name in fields}) != self._smallest:
+        while (sizes := {name: self._size(name, forms) for name in fields}) != self._smallest:
             self._smallest = sizes
         self._below = {label: self._needed(below) for label, below in self._fields.items()}
-        self._others = {name: self._different(name) for name in fields}
+        self._others = {name: self._different(name, forms.values()) for name in fields}
 
-    def _size(self, name: str) -> int:
-        sizes = (1 + self._needed(self._fields[label]) for label in self._allowed[name])
+    def _allows(self, name: str, label: str | None) -> bool:
+        return label in self._kinds and self._types.allows(name, self._kinds[label])
+
+    def _size(self, name: str, forms: Iterable[tuple[str, tuple[str, ...]]]) -> int:
+        sizes = (1 + self._needed(fields) for kind, fields in forms if self._types.allows(name, kind))
         return min(sizes, default=_ENDLESS)
 
     def _needed(self, fields: Iterable[str]) -> int:
         return min(_ENDLESS, sum(self._smallest[name] for name in fields))
 
-    def _different(self, name: str) -> list[str]:
+    def _different(self, name: str, forms: Iterable[str]) -> list[str]:
         """The labels in a field between which the search chooses: one of each form, and with a schema all names."""
         found: dict[object, str] = {}
-        for label in self._allowed[name]:
-            if self._below[label] < _ENDLESS:
+        for label in forms if self._start is None else self._fields:
+            if self._below[label] < _ENDLESS and self._allows(name, label):
                 is_name = self._start is not None and PartialQuery.concern(label)
                 found.setdefault(label if is_name else self._fields[label], label)
         return list(found.values())
@@ -145,7 +148,7 @@ class NearestProgram:
                     continue
                 seen.add(key)
                 wanted = None if is_end else output[place]
-                if wanted in self._allowed[state.open[0]]:
+                if self._allows(state.open[0], wanted):
                     put(place + 1, cost, state, wanted)
                 if not is_end:
                     put(place + 1, cost + 1, state)
