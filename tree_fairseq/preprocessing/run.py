@@ -35,6 +35,7 @@ from tree_fairseq.preprocessing.tree_files import SplitTrees, TreeSide, encode_s
 from tree_fairseq.source_code.language import Language
 from tree_fairseq.support.files import reporting_full_disk, require_plain_file
 from tree_fairseq.support.options import Flags, refuse_unread
+from tree_fairseq.support.processes import ProcessPool
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.text import chunk_bytes
 
@@ -205,8 +206,10 @@ def building(
     with reporting_full_disk(staging.path, 12 * text_bytes), staging:
         output = staging.new_output()
         try:
-            with pool_for(args) as pool, _logging_to(output, log, staging.destination):
-                yield Work(manifest, staging, output, pool)
+            with_ray = args.engine == "ray" or args.ray_address
+            with pool_for(args) if with_ray else ProcessPool(args.workers) as pool:
+                with _logging_to(output, log, staging.destination):
+                    yield Work(manifest, staging, output, pool)
             manifest.save(output)
             staging.seal(output, last=[MANIFEST_NAME])
         except BaseException:
