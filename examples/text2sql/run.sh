@@ -57,8 +57,8 @@ if [[ $ENCODER_PATH ]]; then # its word pieces; it would forget what it knows at
     SOURCE=wp RARE=(--srcdict "$TEXT/dict.wp.txt") RATE=3e-4
     [[ $ARCH == tree_insertion* ]] && ENCODER=(--insertion-encoder) || ENCODER=(--source-encoder)
     ENCODER+=(pretrained --encoder-path "$ENCODER_PATH")
-    if [[ $TARGET == text ]]; then # subwords of queries alone
-        SIDE=() QUERIES=bpe
+    if [[ $TARGET == text ]]; then # subwords of queries alone, which learn too little at that rate
+        SIDE=() QUERIES=bpe RATE=1e-3
         step "$TEXT/codes" subword-nmt learn-bpe --symbols 500 --input "$TEXT/train.sql" --output "$TEXT/codes"
         for split in train valid test; do
             step "$TEXT/$split.bpe" subword-nmt apply-bpe --codes "$TEXT/codes" --input "$TEXT/$split.sql" --output "$TEXT/$split.bpe"

@@ -76,7 +76,7 @@ def test_a_dry_run_prints_commands_of_fairseq_and_touches_nothing(script, places
         (
             "text2sql/run.sh",
             "--arch source_encoder_transformer_tiny --encoder-path DIR --target text",
-            {"task": "translation", "source_lang": "wp", "target_lang": "bpe", "source_encoder": "pretrained"},
+            {"task": "translation", "source_lang": "wp", "target_lang": "bpe", "lr": [1e-3]},
         ),
     ],
 )
