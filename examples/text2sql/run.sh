@@ -11,7 +11,7 @@
 #                      source_encoder_transformer_tiny: the same, which takes --encoder-path
 #   --encoder-path DIR a pretrained encoder reads the question, a folder that save_pretrained() wrote
 #   --target T         tree, or text: a stock model writes SQL as words and subwords
-#   --grammar G        language: every output parses, or none
+#   --grammar G        language: every output parses; none: outputs may not
 #   --schema F         only queries that run on this SQLite file, or on CREATE TABLE statements, such as
 #                      OUT/text*/schema.sql, which is made of NAME-schema.csv
 #   --database F       an SQLite file: also scores what queries return

@@ -133,3 +133,11 @@ def test_whatever_a_model_writes_becomes_a_program(programs, arch):
     [batch] = batches(task, "train")
     for best, *_ in task.generate(generator, [trained], batch):
         assert task.target_dictionary.notation.accepts(task.tree_of(best)) and "invalid" not in best["steps"]
+
+
+def test_labels_that_the_dictionary_lacks_are_no_part_of_the_nearest_program(tmp_path):
+    corpus = corpus_of(tmp_path / "text", train=("return f(x)", "return f(x)", "return rare"))
+    data = preprocess(corpus, tmp_path / "bin", "--target-notation", "python", "--thresholdtgt", 2, splits=("train",))
+    programs = task_of(data, grammar="language")._program_outputs()
+    assert programs.nearest.find(["<unk>"]) is not None
+    assert not any("unk" in label for label in programs.nearest._fields)

@@ -14,8 +14,10 @@ from tree_fairseq.source_code.field_types import FieldTypes
 from tree_fairseq.source_code.language import Language
 from tree_fairseq.source_code.nearest_program import NearestProgram
 from tree_fairseq.source_code.schema import Schema
+from tree_fairseq.tree_insertion import INVALID, NEAREST
 from tree_fairseq.tree_insertion.dictionary import NUMBER_MARK, InsertionDictionary, label_of
 from tree_fairseq.tree_insertion.target import TargetTree
+from tree_fairseq.trees.symbols import UNKNOWN_LABEL
 from tree_fairseq.trees.text import escape_label
 from tree_fairseq.trees.tree import Tree
 
@@ -40,27 +42,27 @@ class ProgramOutputs:
         self.dictionary = dictionary
         known = list(itertools.islice(programs, _READ))
         counts = Counter(node.label for tree in known for node in tree.preorder())
-        labels = [label for label, _ in counts.most_common()]
+        labels = [label for label, _ in counts.most_common() if label != UNKNOWN_LABEL]
         self.nearest = NearestProgram(language, FieldTypes.of_trees(known), labels, schema)
         self._find = functools.lru_cache(maxsize=10_000)(self.nearest.find)  # models repeat their faults
 
-    def complete(self, hypothesis: dict, tree: Tree | None) -> bool:
-        """Replaces the output of a hypothesis by the nearest program, and returns whether it did.
+    def complete(self, hypothesis: dict, tree: Tree | None) -> list[str]:
+        """Replaces the output of a hypothesis by the nearest program, and returns its marks.
 
         ``tree`` is that of the output, None if it is no tree. Programs stay, and so does what has none near it.
         """
         if tree is not None and self.nearest.is_program(tree):
-            return False
+            return []
         dictionary = self.dictionary
         ids = dictionary.kept(hypothesis["tokens"].tolist())
         found = self._find(
             tuple(label_of(dictionary[index]) for index in ids if index < dictionary.open and index != dictionary.root)
         )
         if found is None:
-            return False
+            return [INVALID]
         target = TargetTree.of(found)
         # Numbers tell equal labels apart for models alone.
         words = [f"{escape_label(label)}{NUMBER_MARK}1" for label in target.labels[1:]]
         tokens = dictionary.sequence([dictionary.root, *map(dictionary.index, words)], target.parents)
         hypothesis |= {"tokens": tokens, "positional_scores": torch.zeros(len(tokens)), "is_complete": True}
-        return True
+        return [NEAREST]

@@ -19,7 +19,7 @@ from tree_fairseq.source_code.schema import Schema
 from tree_fairseq.support.options import changed_options, given_flags, option, refuse_flags, refuse_unread
 from tree_fairseq.tasks.translation import TranslationWithTreesConfig, TranslationWithTreesTask
 from tree_fairseq.tasks.validation_accuracy import ValidationAccuracyConfig, ValidationAccuracyTask
-from tree_fairseq.tree_insertion import INVALID, NEAREST, PARTIAL, dataset
+from tree_fairseq.tree_insertion import INVALID, PARTIAL, dataset
 from tree_fairseq.tree_insertion.criterion import SlotKlDivergence
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary, require_labels
 from tree_fairseq.tree_insertion.folder import STORE_SUFFIX, InsertionRecord, insertion_trees, open_store
@@ -258,8 +258,7 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
         """Generates, makes programs of the outputs with ``--grammar language``, and marks those that are none."""
         found = super().generate(generator, models, sample, prefix_tokens=prefix_tokens, constraints=constraints)
         for best, *_ in filter(None, found):
-            is_nearest = self.programs is not None and self.programs.complete(best, self.tree_of(best))
-            self._mark(best, is_nearest)
+            self._mark(best)
         return found
 
     def count_accurate(self, sample: dict, hypotheses: list[list[dict]]) -> int:
@@ -277,9 +276,12 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
         # The sequence keeps the root that decoding begins with if that has no child or several.
         return None if tree.label == ROOT_LABEL else tree
 
-    def _mark(self, hypothesis: dict, is_nearest: bool = False) -> None:
+    def _mark(self, hypothesis: dict) -> None:
         """Adds marks to the number of steps, as fairseq-generate prints it."""
-        tree, is_partial = self.tree_of(hypothesis), not hypothesis.get("is_complete", True)
-        is_invalid = tree is None or not self.target_dictionary.notation.accepts(tree)
-        marks = [PARTIAL] * is_partial + [INVALID] * is_invalid + [NEAREST] * is_nearest
-        hypothesis["steps"] = " ".join([str(hypothesis["steps"]), *marks])
+        tree = self.tree_of(hypothesis)
+        if self.programs is None:
+            marks = [] if tree is not None and self.target_dictionary.notation.accepts(tree) else [INVALID]
+        else:
+            marks = self.programs.complete(hypothesis, tree)
+        partial = [] if hypothesis.get("is_complete", True) else [PARTIAL]
+        hypothesis["steps"] = " ".join([str(hypothesis["steps"]), *partial, *marks])
