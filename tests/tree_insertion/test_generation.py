@@ -124,15 +124,22 @@ def test_options_of_programs_that_nothing_reads_are_refused(folder, programs):
 
 
 @pytest.mark.parametrize(
-    "arch", ["tree_insertion_transformer_tiny", "sequence_insertion_transformer_tiny", "insertion_left_to_right_tiny"]
+    ("arch", "nbest"),
+    [
+        ("tree_insertion_transformer_tiny", 1),
+        ("sequence_insertion_transformer_tiny", 1),
+        ("insertion_left_to_right_tiny", 2),
+    ],
 )
-def test_whatever_a_model_writes_becomes_a_program(programs, arch):
+def test_whatever_a_model_writes_becomes_a_program(programs, arch, nbest):
     task = task_of(programs, grammar="language")
     trained = task.build_model(arguments(arch))
-    generator = task.build_generator([trained], Namespace(beam=1))
+    generator = task.build_generator([trained], Namespace(beam=nbest, nbest=nbest))
     [batch] = batches(task, "train")
-    for best, *_ in task.generate(generator, [trained], batch):
-        assert task.target_dictionary.notation.accepts(task.tree_of(best)) and "invalid" not in best["steps"]
+    for ranked in task.generate(generator, [trained], batch):
+        assert len(ranked) == nbest
+        for output in ranked:
+            assert task.target_dictionary.notation.accepts(task.tree_of(output)) and "invalid" not in output["steps"]
 
 
 def test_labels_that_the_dictionary_lacks_are_no_part_of_the_nearest_program(tmp_path):

@@ -124,6 +124,7 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
     counts_brackets = False
     learns_from_trees = False
     programs: Optional[ProgramOutputs] = None
+    nbest = 1  # hypotheses of a sentence that are printed
 
     def __init__(self, cfg: TreeInsertionConfig, src_dict, tgt_dict):
         folder = Path(utils.split_paths(cfg.data)[0])
@@ -228,7 +229,7 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
         refuse_flags(refused, "insertions" if inserts_nodes else "sequences of trees", StructuralSearchError)
         # fairseq-generate looks at its arguments again after this.
         args.print_step = True
-        self.programs = self._program_outputs()
+        self.programs, self.nbest = self._program_outputs(), getattr(args, "nbest", 1)
         if decoding == Decoding.LEFT_TO_RIGHT:
             return super().build_generator(models, args, LeftToRightGenerator, extra_gen_cls_kwargs, **kwargs)
         limits, normalize_scores = self._limits(models), not getattr(args, "unnormalized", False)
@@ -257,8 +258,9 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
     def generate(self, generator, models, sample, prefix_tokens=None, constraints=None):
         """Generates, makes programs of the outputs with ``--grammar language``, and marks those that are none."""
         found = super().generate(generator, models, sample, prefix_tokens=prefix_tokens, constraints=constraints)
-        for best, *_ in filter(None, found):
-            self._mark(best)
+        for ranked in found:
+            for hypothesis in ranked[: self.nbest]:
+                self._mark(hypothesis)
         return found
 
     def count_accurate(self, sample: dict, hypotheses: list[list[dict]]) -> int:
