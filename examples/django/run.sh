@@ -28,7 +28,7 @@ case "$ARCH" in
     source_encoder_transformer*) MODEL=() ;;
     *) die "--arch $ARCH: --help lists the architectures" ;;
 esac
-[[ $COPY_SOURCE == no ]] || MODEL+=(--copy-source)
+[[ $COPY_SOURCE == no || ! $OURS ]] || MODEL+=(--copy-source)
 
 TEXT=$OUT/text
 BIN=$OUT/data-bin$(named TARGET)

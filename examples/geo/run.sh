@@ -7,7 +7,6 @@
 #   --out DIR          everything that is written; result.json has the scores
 #   --arch A           tree_positional_transformer_semantic_parsing, or a baseline on the same folder:
 #                      transformer_semantic_parsing, transformer_distance_bias_semantic_parsing, lstm
-#   --published 1      the paper's models, on binary trees; the decoder does not know the place of the next symbol
 #   --traversal T      dfs, or bfs: trees are written level by level
 #   --seed N           of training: 1
 #   --beam N           beams of the search: 5

@@ -7,10 +7,10 @@
 #   --out DIR          everything that is written; result.json has the scores
 #   --arch A           tree_positional_transformer_semantic_parsing, or a baseline on the same folder:
 #                      transformer_semantic_parsing, transformer_distance_bias_semantic_parsing, lstm
-#   --published 1      the paper's models, on binary trees; the decoder does not know the place of the next symbol
 #   --traversal T      dfs, or bfs: trees are written level by level
 #   --seed N           of training: 1
 #   --beam N           beams of the search: 5
+#   --search TASK      structural_translation: trees alone from a stock model, too
 #   --keep-valid Y     yes: train on the questions that validate, too, as the literature does; no, to compare settings
 #   --score-on S       test, or valid, to compare settings with --keep-valid no
 #   --subset N         train on N pairs
@@ -19,7 +19,7 @@
 #   --workers N        processes of fairseq-preprocess: all cores
 #   --toy              made-up data and tiny sizes, in OUT/toy
 #   --dry-run          print the commands, run none
-: "${ARCH:=tree_positional_transformer_semantic_parsing}" "${TRAVERSAL:=dfs}" "${SEED:=1}" "${BEAM:=5}"
+: "${ARCH:=tree_positional_transformer_semantic_parsing}" "${TRAVERSAL:=dfs}" "${SEED:=1}" "${BEAM:=5}" "${SEARCH:=}"
 : "${KEEP_VALID:=yes}" "${SCORE_ON:=test}" "${SUBSET:=}" "${CORPUS_FLAGS:=}" "${GENERATE_FLAGS:=}"
 . "$(dirname "$0")/../lib/recipe.sh"; recipe "$@"
 
@@ -36,14 +36,14 @@ case "$ARCH" in
             --decoder-embed-dim 256 --decoder-hidden-size 256 --decoder-out-embed-dim 256 --decoder-layers 1) ;;
     *) die "--arch $ARCH: --help lists the architectures" ;;
 esac
-[[ $TASK == translation ]] && SYMBOLS=--symbols || SYMBOLS='' # stock models write the symbols of trees
+[[ ${SEARCH:-$TASK} == translation ]] && SYMBOLS=--symbols || SYMBOLS='' # stock models write the symbols of trees
 [[ $KEEP_VALID == yes ]] && VALID=--keep-valid || VALID=''
 
 PAIRS=$(named SUBSET KEEP_VALID CORPUS_FLAGS)
 TEXT=$OUT/text$PAIRS
 BIN=$OUT/data-bin$PAIRS$(named TRAVERSAL)${PUBLISHED:+-published}
 RUN=$OUT/runs/$ARCH$PAIRS$(named TRAVERSAL)${PUBLISHED:+-published}-seed$SEED$FLAGS_NAME
-OUTPUT=$RUN$(named BEAM SCORE_ON GENERATE_FLAGS)
+OUTPUT=$RUN$(named SEARCH BEAM SCORE_ON GENERATE_FLAGS)
 
 fill_data jobs jobs
 # Without dev.txt, 100 questions of train.txt validate.
@@ -68,10 +68,10 @@ step "$RUN/checkpoints/checkpoint_last.pt" fairseq-train "$BIN" --user-dir "$ROO
 step "$RUN/checkpoints/average.pt" tree-fairseq average "$RUN/checkpoints" --last-epochs "$((TOY ? 2 : 10))" \
     --output "$RUN/checkpoints/average.pt"
 
-step "$OUTPUT/generate-$SCORE_ON.txt" fairseq-generate "$BIN" --user-dir "$ROOT/tree_fairseq" --task "$TASK" -s nl -t lf \
+step "$OUTPUT/generate-$SCORE_ON.txt" fairseq-generate "$BIN" --user-dir "$ROOT/tree_fairseq" --task "${SEARCH:-$TASK}" -s nl -t lf \
     --path "$RUN/checkpoints/average.pt" --gen-subset "$SCORE_ON" --beam "$BEAM" --max-len-b 200 \
     --batch-size 64 --required-batch-size-multiple 1 --results-path "$OUTPUT" $GENERATE_FLAGS
-# The order of what is below `,` and `;` is free, as in the literature.
+# Whole trees in order, as in the paper; also with what is below `,` and `;` in any order, as in other literature
 step "$OUTPUT/score.json" tree-fairseq score structural --run "$OUTPUT" --references "$TEXT" --target-lang lf --data "$BIN" \
     $SYMBOLS --sets "$SCORE_ON=" --primary accuracy --checkpoint "$RUN/checkpoints/average.pt" \
     --describe recipe=jobs arch="$ARCH" seed="$SEED" --result "$OUT/result.json"

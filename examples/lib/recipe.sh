@@ -46,7 +46,7 @@ recipe() {
     known=$(printf 'DATA\nOUT\nPUBLISHED\nWORKERS\n'; declared | cut -d = -f 1)
     while (($#)); do
         case $1 in
-            --help | -h) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit ;;
+            --help | -h) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; echo '  --published 1      the model as its paper has it'; exit ;;
             --toy) TOY=1 ;;
             --dry-run) DRY_RUN=1 ;;
             --) shift; TRAIN_FLAGS=("$@"); break ;;

@@ -33,7 +33,7 @@ step "$DATA_BIN" fairseq-preprocess --user-dir "$ROOT/tree_fairseq" --task tree_
 # so it needs more epochs. A batch has to hold the longest review.
 TOKENS=4096 TRAINING=(--lr 1e-3 --warmup-updates 200 --max-epoch 6)
 case $ARCH in
-    tree_*) TRAINING+=(--document-root mean) ;;
+    tree_*) TRAINING+=(${OURS:+--document-root mean}) ;;
     lstm*) TOKENS=60000 TRAINING=(--lr 2e-3 --warmup-updates 50 --max-epoch 12 --batch-size 32) ;;
 esac
 step "$RUN/checkpoints/checkpoint_last.pt" fairseq-train "$DATA_BIN" --user-dir "$ROOT/tree_fairseq" \

@@ -17,6 +17,7 @@
 OUT=${OUT:-$(cd "$(dirname "$0")/../.." && pwd)/out/quickstart}
 : "${DATA:=}" "${SOURCE:=}" "${TARGET:=}" "${PARSER_DIR:=}" "${SUBSET:=}" "${UPDATES:=600}" "${DISTANCE_BIAS:=both}"
 . "$(dirname "$0")/../lib/recipe.sh"; recipe "$@"
+[[ $OURS ]] || die "the quickstart has one setting, so leave out --published"
 case "$DISTANCE_BIAS" in
     none) TREE=(--arch tree_transformer_tiny) STOCK=(--arch transformer) ;;
     linear | tree | both) TREE=(--arch tree_transformer_tiny --distance-bias "$DISTANCE_BIAS")

@@ -137,7 +137,9 @@ def test_data_are_needed_unless_a_recipe_declares_them(mine):
 
 
 def test_help_is_the_comment_at_the_head(mine):
-    assert mine.run("", "--help").stdout == "A recipe for tests\n\n  --beam N   beams\n"
+    assert mine.run("", "--help").stdout == (
+        "A recipe for tests\n\n  --beam N   beams\n  --published 1      the model as its paper has it\n"
+    )
 
 
 def test_a_finished_step_is_skipped_and_a_changed_one_runs_again_with_those_after_it(mine):

@@ -16,6 +16,7 @@ BLOCK = re.compile(r"^```bash\n(.*?)^```", re.MULTILINE | re.DOTALL)
 SECTIONS = ("Data", "Preprocess", "Train", "Evaluate", "Citation")
 PLACES = ("DATA", "OUT", "TREES")
 MOST_WORDS = 350
+OURS = ("tree_transformer", "treeformer", "tree_positional", "tree_insertion")
 
 
 def readme(name: str) -> str:
@@ -55,6 +56,14 @@ def test_a_dry_run_prints_commands_of_fairseq_and_touches_nothing(script, places
     assert train["arch"] == declared(script)["ARCH"] and train["lr"] == [0.125]
     # A recipe may have measures of its own.
     assert " ".join(commands[-1]).startswith(("tree-fairseq score ", f"python -m examples.{Path(script).parent}."))
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=str)
+def test_the_model_of_a_paper_has_no_flag_that_contradicts_it(script, places):
+    data = () if declared(script).get("DATA") == "" else ("--data", places["DATA"])
+    commands = dry_run(script, *data, "--out", places["OUT"], "--published", "1")
+    trained = [parsed(command) for command in commands if command[0] == "fairseq-train"]
+    assert all(each["as_published"] for each in trained if each["arch"].startswith(OURS)) and trained
 
 
 @pytest.mark.parametrize(

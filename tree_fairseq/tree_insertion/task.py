@@ -45,7 +45,9 @@ class TreeInsertionConfig(ValidationAccuracyConfig, TranslationWithTreesConfig):
         None, "with --eval-accuracy, labels whose children may be in any order, separated by blanks"
     )
     insertion_oracle: ChoiceEnum(list(ORACLES)) = option(
-        "centrality", "oracle of the trajectories to learn from, that of the folder; centrality is the paper's"
+        "centrality",
+        "oracle of the trajectories to learn from, that of the folder; centrality is the paper's, with the edges between "
+        "siblings of its program",
     )
     target_distribution: ChoiceEnum(["rank", "uniform"]) = option(
         "rank",
