@@ -25,6 +25,7 @@ import numpy as np
 from tree_fairseq.scoring.data_flow import data_flow
 from tree_fairseq.scoring.measures import AdditiveMeasure
 from tree_fairseq.source_code.language import LINE_BREAK
+from tree_fairseq.source_code.tree_sitter import preorder
 from tree_fairseq.support.python_versions import import_library, zip_equal
 
 ORDERS = range(1, 5)
@@ -180,7 +181,7 @@ class CodeBleu(AdditiveMeasure):
         text = text.strip().replace(LINE_BREAK, "\n")
         code = text.encode("utf-8", "surrogatepass")
         root = self._parser.parse(code).root_node
-        comments = _comments(root)
+        comments = [node.byte_range for node in preorder(root, _is_comment) if _is_comment(node)]
         if not comments:
             return root
         for first, last in reversed(comments):
@@ -205,22 +206,10 @@ class CodeBleu(AdditiveMeasure):
         return {name: 100 * np.asarray(value) for name, value in values.items()}
 
 
-def _comments(root: Any) -> list[tuple[int, int]]:
-    found, stack = [], [root]
-    while stack:
-        here = stack.pop()
-        if here.type.endswith("comment"):
-            found.append(here.byte_range)
-        else:
-            stack += reversed(here.children)
-    return found
+def _is_comment(node: Any) -> bool:
+    return node.type.endswith("comment")
 
 
 def _subtrees(root: Any) -> list[str]:
     """The subtrees of a tree as S-expressions of types: that of the root, and those of all nodes with children."""
-    found, stack = [], [root]
-    while stack:
-        here = stack.pop()
-        found.append(str(here))
-        stack += [child for child in here.children if child.child_count]
-    return found
+    return [str(node) for node in preorder(root) if node is root or node.child_count]

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from tree_fairseq.source_code.tree_sitter import preorder
+
 _LITERALS = frozenset(["string_literal", "string", "character_literal"])  # one token each, with their quotation marks
 _COMES, _COMPUTED = "comesFrom", "computedFrom"
 _NESTED = 6  # loops within each other that are walked twice; those inside are walked once
@@ -95,7 +97,8 @@ def data_flow(root: Any, language: str) -> list[Edge]:
 def named_edges(root: Any, language: str) -> list[Edge]:
     """The edges of a program that tree-sitter parsed; one that is nested too deeply has none."""
     walk = _Walk(SYNTAX[language])
-    walk.read_tokens(root)
+    for place, token in enumerate(_tokens(root)):
+        walk.tokens[token.byte_range] = place, token.text.decode("utf-8", "replace")
     try:
         walk.run(root, {})
     except RecursionError:
@@ -117,10 +120,6 @@ class _Walk:
     tokens: dict[tuple[int, int], tuple[int, str]] = field(default_factory=dict)  # place and text by position
     found: list[_Found] = field(default_factory=list)
     depth: int = 0  # of loops
-
-    def read_tokens(self, root: Any) -> None:
-        for place, token in enumerate(_tokens(root)):
-            self.tokens[token.byte_range] = place, token.text.decode("utf-8", "replace")
 
     def merged(self) -> list[Edge]:
         """The edges by place, one for each place, without names that no value depends on."""
@@ -252,14 +251,7 @@ def _is_token(node: Any) -> bool:
 
 
 def _tokens(node: Any) -> list[Any]:
-    found, stack = [], [node]
-    while stack:
-        here = stack.pop()
-        if _is_token(here):
-            found.append(here)
-        else:
-            stack += reversed(here.children)
-    return found
+    return [each for each in preorder(node, _is_token) if _is_token(each)]
 
 
 def _field(node: Any, name: str, is_value: bool) -> Any:

@@ -67,7 +67,8 @@ class Language(Notation):
         try:
             text = self.unparse(self.whole(tree))
         except Exception:
-            text = " ".join(leaf_texts(unspelled(tree)))
+            leaves = [(label, split_leaf(label)[1]) for label in unspelled(tree).leaves()]
+            text = " ".join(label if own is None else own for label, own in leaves)
         return LINE_BREAK.join(text.splitlines()) if "\n" in text else text
 
     def accepts(self, tree: Tree) -> bool:
@@ -93,12 +94,6 @@ class Language(Notation):
         return unfolded(unspelled(tree))
 
 
-def leaf_texts(tree: Tree) -> list[str]:
-    """The texts of the leaves from left to right; those of other nodes without children are their labels."""
-    texts = [(label, split_leaf(label)[1]) for label in tree.leaves()]
-    return [label if text is None else text for label, text in texts]
-
-
 def syntax_error(language: str, message: str, text: str, line: int | None, column: int | None) -> InputError:
     """The error of a program that does not parse; ``line`` counts within the program, ``column`` from one."""
     lines = text.split(LINE_BREAK)
@@ -107,11 +102,6 @@ def syntax_error(language: str, message: str, text: str, line: int | None, colum
         column = min(before + column, len(text) + 1)
     hint = "Correct it; fairseq-preprocess --on-parse-error skip-pair leaves such lines out."
     return NotationError(f"not {language}: {message}", column=column, hint=hint)
-
-
-def library_version(distribution: str) -> str:
-    """The installed version of a library."""
-    return metadata.version(distribution)
 
 
 def is_installed(distribution: str) -> bool:

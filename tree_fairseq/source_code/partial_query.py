@@ -118,8 +118,9 @@ class PartialQuery:
 
     def _enter(self, link: Link, missing: tuple[str, ...], text: str | None) -> None:
         kind, place = _QUOTED if "+quoted" in link.words else link.type, self._next_place()
-        if len(missing) > 1 and self._is_for_one(kind):
-            raise Unbound
+        in_aggregate = self._open is not None and self._open.kind in _AGGREGATES
+        if len(missing) > 1 and (kind in _AGGREGATES or (kind == "Distinct" and in_aggregate)):
+            raise Unbound  # an aggregate has one argument, and so has the DISTINCT in it
         if place.role == "expression" and kind in ("Select", *_SETS):
             place = _Place("query", place.scope, is_correlated=True)
         elif place.role == "expression":
@@ -140,11 +141,6 @@ class PartialQuery:
             self._scopes.append(Scope(parent, tables, _tables(missing) if kind == "Select" else 0))
             place = _Place("select" if kind == "Select" else "query", len(self._scopes) - 1)
         self._open = _Node(self._open, kind, place, missing, {}, text and text.lower())
-
-    def _is_for_one(self, kind: str) -> bool:
-        """Whether the next node is an aggregate of one argument, or the DISTINCT in an aggregate."""
-        in_aggregate = self._open is not None and self._open.kind in _AGGREGATES
-        return kind in _AGGREGATES or (kind == "Distinct" and in_aggregate)
 
     def _next_place(self) -> _Place:
         """The place of the next node."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import enum
+from importlib import metadata
 from typing import Any
 
 from tree_fairseq.errors import NotationError
-from tree_fairseq.source_code.language import Language, library_version, syntax_error
+from tree_fairseq.source_code.language import Language, syntax_error
 from tree_fairseq.source_code.productions import counted_list, leaf_label, list_word, node, parse_label
 from tree_fairseq.support.python_versions import import_library
 from tree_fairseq.trees.text import escape_label, unescape_label
@@ -30,7 +31,7 @@ class Sql(Language):
             raise NotationError(f"{self.name}: {error}") from None
 
     def identity(self) -> dict[str, str]:
-        return {"name": self.name, "library": "sqlglot", "version": library_version("sqlglot")}
+        return {"name": self.name, "library": "sqlglot", "version": metadata.version("sqlglot")}
 
     def parse(self, text: str) -> Tree:
         try:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Callable, Iterator
+from importlib import metadata
 from typing import Any, NamedTuple
 
 from tree_fairseq.errors import EmptySymbolTreeError, MissingLibraryError, NotationError, SymbolTreeError
-from tree_fairseq.source_code.language import LINE_BREAK, Language, is_installed, library_version, syntax_error
+from tree_fairseq.source_code.language import LINE_BREAK, Language, is_installed, syntax_error
 from tree_fairseq.source_code.productions import counted, leaf_label, list_word, node, parse_label, split_leaf
 from tree_fairseq.source_code.spacing import LEAF, PREFIX, TABLE, Spacing, spacing_of
 from tree_fairseq.support.python_versions import import_library
@@ -72,7 +74,7 @@ class TreeSitter(Language):
         self._is_known = key in TABLE
 
     def identity(self) -> dict[str, str]:
-        return {"name": self.name, "library": self._module, "version": library_version(_distribution(self._module))}
+        return {"name": self.name, "library": self._module, "version": metadata.version(_distribution(self._module))}
 
     def parse(self, text: str, keep_breaks: bool = False) -> Tree:
         if not text.replace(LINE_BREAK, "").strip():
@@ -85,7 +87,8 @@ class TreeSitter(Language):
                 if inside is not None:
                     return _tree(inside, keep_breaks, f"{wrapper.name}:", skip_ends=bool(wrapper.path))
             elif first_error is None:
-                first_error = _first_error(root), wrapper
+                below = preorder(root, lambda node: not node.has_error)
+                first_error = next((node for node in below if node.type == "ERROR" or node.is_missing), root), wrapper
         if first_error is None:
             raise NotationError(f"not {self.name}: no fragment that can be parsed")
         found, wrapper = first_error
@@ -202,11 +205,11 @@ def _tree(here: Any, keep_breaks: bool, type_name: str | None = None, skip_ends:
     return node(type_name or here.type, words, children)
 
 
-def _first_error(root: Any) -> Any:
+def preorder(root: Any, is_whole: Callable[[Any], bool] = lambda node: False) -> Iterator[Any]:
+    """Yields the nodes of tree-sitter's tree; what is below a node that ``is_whole`` is left out."""
     stack = [root]
     while stack:
         here = stack.pop()
-        if here.type == "ERROR" or here.is_missing:
-            return here
-        stack += reversed([child for child in here.children if child.has_error])
-    return root
+        yield here
+        if not is_whole(here):
+            stack += reversed(here.children)
