@@ -15,7 +15,6 @@ import argparse
 import gzip
 import json
 import logging
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -111,7 +110,6 @@ def demo_document(folder: Path, live: bool = False, most: int | None = None) -> 
 @command
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command."""
-    arguments = sys.argv[1:] if arguments is None else list(map(str, arguments))
     if "--demo" in arguments:
         own = argparse.ArgumentParser(allow_abbrev=False)
         _add_flags(own)

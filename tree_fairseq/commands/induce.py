@@ -52,7 +52,7 @@ def _add_flags(parser: argparse.ArgumentParser) -> list[str]:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command."""
     tree_fairseq.register()
-    args, overrides = parse_flags(_add_flags, sys.argv[1:] if arguments is None else list(map(str, arguments)))
+    args, overrides = parse_flags(_add_flags, arguments)
     unread = dict.fromkeys(
         (*GenerationConfig.__dataclass_fields__, "buffer_size"), "trees are induced without a search"
     )

@@ -70,7 +70,7 @@ def _reading(name: str) -> str:
         raise argparse.ArgumentTypeError(f"{error} {did_you_mean(name, [*READERS, *notation_names()])}") from None
 
 
-def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
     about, _, course = __doc__.partition("\n\n")
     parser = argparse.ArgumentParser(
         prog="tree-fairseq parse",
@@ -107,7 +107,7 @@ def _parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
             require_read(options_from_arguments(args))
     except InputError as error:
         parser.error(str(error))
-    args.arguments = sys.argv[1:] if arguments is None else arguments
+    args.arguments = arguments
     return args
 
 

@@ -135,7 +135,7 @@ def _check(args: Namespace) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command."""
     tree_fairseq.register()
-    args, overrides = parse_flags(_add_flags, sys.argv[1:] if arguments is None else list(map(str, arguments)))
+    args, overrides = parse_flags(_add_flags, arguments)
     _check(args)
     np.random.seed(args.seed)
     utils.set_torch_seed(args.seed)  # of sampling

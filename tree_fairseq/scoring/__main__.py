@@ -37,10 +37,9 @@ SCORERS = {
 @command
 def main(arguments: Sequence[str] | None = None) -> int:
     """Scores files, or runs the scorer that the first argument names; the exit status is 2 for an unknown name."""
-    given = sys.argv[1:] if arguments is None else arguments
-    is_name = given and not given[0].startswith("-") and did_you_mean(given[0], SCORERS)
-    if is_name and not Path(given[0]).is_file():  # a folder may be called like a scorer
-        return run_command("tree-fairseq score", SCORERS, given)
+    is_name = arguments and not arguments[0].startswith("-") and did_you_mean(arguments[0], SCORERS)
+    if is_name and not Path(arguments[0]).is_file():  # a folder may be called like a scorer
+        return run_command("tree-fairseq score", SCORERS, arguments)
     log_to_standard_error()  # before the libraries of metrics are imported, one of which sets logging up, too
     from tree_fairseq.scoring import hypothesis_files
 
@@ -48,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     about = (
         f"scorers of seeds, and of the runs of recipes, tree-fairseq score NAME --run DIR (see NAME --help):\n{names}"
     )
-    hypothesis_files.main(given or ["--help"], epilog=about)
+    hypothesis_files.main(arguments or ["--help"], epilog=about)
     return 0
 
 

@@ -87,7 +87,7 @@ def command(run: Callable[[Optional[Sequence[str]]], Optional[int]]) -> Callable
     @functools.wraps(run)
     def main(arguments: Sequence[str] | None = None) -> int:
         try:
-            return run(arguments) or 0
+            return run(sys.argv[1:] if arguments is None else list(map(str, arguments))) or 0
         except BrokenPipeError:
             drop_output()
             return 0
