@@ -34,11 +34,7 @@ class BranchLinear(nn.Module):
         # One tensor for all branches: a batch without some branch still gives every parameter a gradient.
         self.weight = nn.Parameter(torch.empty(degree, out_features, in_features))
         self.bias = nn.Parameter(torch.empty(degree, out_features)) if bias else None
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Draws weights and biases as :class:`torch.nn.Linear` does."""
-        bound = self.weight.size(-1) ** -0.5
+        bound = in_features**-0.5  # as in torch.nn.Linear
         for parameter in self.parameters():
             nn.init.uniform_(parameter, -bound, bound)
 
