@@ -11,7 +11,6 @@ A model of a classification task has ``model.classify(["a moving film ."])``.
 from __future__ import annotations
 
 import functools
-import math
 import os
 from pathlib import Path
 from typing import Callable, NamedTuple, Optional
@@ -20,9 +19,10 @@ from fairseq import hub_utils
 from torch import Tensor
 
 import tree_fairseq
+from tree_fairseq.classification.classifier import class_probabilities
 from tree_fairseq.classification.folder import NumberDictionary
 from tree_fairseq.classification.task import ClassificationTask
-from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary
+from tree_fairseq.data_bin.symbol_dictionary import TreeDictionary
 from tree_fairseq.drawing.tree_pictures import tree_to_svg
 from tree_fairseq.errors import DataFolderError, missing
 from tree_fairseq.explorer import DEMO
@@ -32,13 +32,11 @@ from tree_fairseq.explorer.systems import System
 from tree_fairseq.tasks.translation import TranslationWithTreesTask
 from tree_fairseq.tasks.tree_task import TreeTask
 from tree_fairseq.tasks.unknown_tokens import count_typed
-from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
 from tree_fairseq.trees.tree import Forest, Tree
 
 # The package registers by itself only where fairseq was imported before it.
 tree_fairseq.register()
 
-_TREE_DICTIONARIES = (SymbolDictionary, InsertionDictionary)
 _CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt", "model.safetensors", "model.pt")
 
 
@@ -90,7 +88,7 @@ class TreeHubInterface(hub_utils.GeneratorHubInterface):
 
         A blank sentence has None. Raises DataFolderError if the targets of the model are sequences.
         """
-        if not isinstance(self.tgt_dict, _TREE_DICTIONARIES):
+        if not isinstance(self.tgt_dict, TreeDictionary):
             raise DataFolderError("the targets of this model are sequences; use translate")
         found = self._ranked(sentences, beam=beam, **kwargs)
         return [self.tgt_dict.tree(ranked[0]["tokens"]) if ranked else None for ranked in found]
@@ -107,12 +105,11 @@ class TreeHubInterface(hub_utils.GeneratorHubInterface):
             raise DataFolderError("this model does not classify; use translate")
         classified = []
         for ranked in self._ranked(examples):
-            scores = {self.string(hypothesis["tokens"]): hypothesis["score"] for hypothesis in ranked}
-            best = next(iter(scores), "")
+            best = self.string(ranked[0]["tokens"]) if ranked else ""
             if isinstance(self.tgt_dict, NumberDictionary):
                 classified.append(Classification(best, {}, float(best) if best else None))
             else:
-                classified.append(Classification(best, {name: math.exp(score) for name, score in scores.items()}))
+                classified.append(Classification(best, class_probabilities(ranked, self.tgt_dict)))
         return classified
 
     def _ranked(self, lines: list[str], **kwargs) -> list[list[dict]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tree_fairseq.classification.classifier import TreeClassifier
+from tree_fairseq.classification.classifier import TreeClassifier, class_probabilities
 from tree_fairseq.classification.folder import IGNORE
 from tree_fairseq.classification.task import ClassificationTask
 from tree_fairseq.drawing.views import Explained, Views, register_views
@@ -39,14 +38,13 @@ class ClassificationViews(Views):
         task, model = self.task, self.models[0]
         if task.regression:
             return {}
-        probabilities = {int(found["tokens"][0]): math.exp(found["score"]) for found in explained.hypotheses}
+        probabilities = class_probabilities(explained.hypotheses, task.target_dictionary)
         nodes = None
         if task.labels_all_nodes and explained.forest and isinstance(model, TreeClassifier):
             nodes = _classes_of_nodes(task, model, explained.sample, explained.forest)
-        first = task.target_dictionary.nspecial
         view = {
             "classes": list(task.classes),
-            "probabilities": [round(probabilities[first + number], _DIGITS) for number in range(len(task.classes))],
+            "probabilities": [round(probabilities[name], _DIGITS) for name in task.classes],
             "nodes": nodes,
         }
         return {"classification": view}

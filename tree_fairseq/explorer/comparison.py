@@ -6,14 +6,13 @@ import dataclasses
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 
-from tqdm import tqdm
-
 from tree_fairseq.drawing.views import tree_record
 from tree_fairseq.errors import InputError
 from tree_fairseq.explorer.document import Document, SentenceRecord
 from tree_fairseq.explorer.sentence_scores import MATCH, TEXT_MATCH
 from tree_fairseq.explorer.sentences import Sentence
 from tree_fairseq.explorer.systems import System
+from tree_fairseq.support.progress import with_progress
 
 logger = logging.getLogger(__name__)
 
@@ -62,8 +61,7 @@ class Comparison:
         return Document(self.title, systems, records)
 
     def _document(self, records: Iterator[SentenceRecord], count: int) -> Document:
-        bar = tqdm(records, "explain", count, unit=" sentences", mininterval=2, disable=not self.progress)
-        document = self.document(bar)
+        document = self.document(with_progress(records, "explain", count, "sentences", self.progress))
         for number, system in enumerate(self.systems):
             failed = [sentence for sentence in document.sentences if sentence.systems[number].error]
             if failed:
