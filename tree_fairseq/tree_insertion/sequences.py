@@ -6,6 +6,7 @@ They generate from left to right with beam search, or insert tokens between thos
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -167,13 +168,12 @@ class LeftToRightGenerator(SequenceGenerator):
     def generate(self, models, sample: dict, **kwargs) -> list[list[dict]]:
         """Adds the entries of :meth:`SequenceDictionary.balanced`, and ``steps``, the number of tokens with EOS."""
         found = super().generate(models, sample, **kwargs)
-        return [[self._balanced(hypothesis) for hypothesis in hypotheses] for hypotheses in found]
-
-    def _balanced(self, hypothesis: dict) -> dict:
-        # The last token is EOS; its score counts in that of the whole.
-        balanced = self.sequences.balanced(hypothesis["tokens"], hypothesis["positional_scores"])
-        steps = len(hypothesis["tokens"])
-        return {**hypothesis, **balanced, "steps": steps, "attention": None, "alignment": None}
+        for hypothesis in itertools.chain.from_iterable(found):
+            # The last token is EOS; its score counts in that of the whole.
+            tokens = hypothesis["tokens"]
+            hypothesis |= self.sequences.balanced(tokens, hypothesis["positional_scores"])
+            hypothesis |= {"steps": len(tokens), "attention": None, "alignment": None}
+        return found
 
 
 @dataclass(frozen=True)
