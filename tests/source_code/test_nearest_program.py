@@ -17,7 +17,7 @@ from tests.source_code.test_scopes import SCHEMA, SQL
 from tree_fairseq.source_code.field_types import ROOT, FieldTypes
 from tree_fairseq.source_code.nearest_program import NearestProgram
 from tree_fairseq.source_code.productions import parse_label
-from tree_fairseq.source_code.schema import Schema
+from tree_fairseq.source_code.schema import Schema, is_program
 
 TYPES = FieldTypes({ROOT: {"S"}, "S.a": {"A", "B"}, "S.b": {"B", "S"}, "A.x": {"B"}, "A.y": {"A", "B"}})
 LABELS = ["S a b", "S a", "A x y", "A y", 'B "1', 'B "2']
@@ -99,7 +99,7 @@ def test_whatever_is_given_becomes_a_query_that_runs(schema):
     @given(st.lists(st.sampled_from(labels), max_size=12))
     def holds(output):
         found = nearest.find(output)
-        assert nearest.is_program(found) and (schema is None or schema.runs(SQL.write(found)))
+        assert is_program(found, SQL, schema) and (schema is None or schema.runs(SQL.write(found)))
 
     holds()
 
@@ -120,4 +120,4 @@ def test_real_queries_with_faults_run_again():
         output = labels_of(SQL.read(query))
         output[draw.randrange(len(output))] = draw.choice(output)
         del output[draw.randrange(len(output))]
-        assert nearest.is_program(nearest.find(output))
+        assert is_program(nearest.find(output), SQL, schema)

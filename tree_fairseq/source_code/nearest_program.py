@@ -18,7 +18,7 @@ from tree_fairseq.source_code.field_types import ROOT, FieldTypes, type_of
 from tree_fairseq.source_code.language import Language
 from tree_fairseq.source_code.partial_query import PartialQuery
 from tree_fairseq.source_code.productions import parse_label
-from tree_fairseq.source_code.schema import Schema
+from tree_fairseq.source_code.schema import Schema, is_program
 from tree_fairseq.source_code.scopes import Unbound
 from tree_fairseq.trees.tree import Tree, tree_from_preorder
 
@@ -92,11 +92,6 @@ class NearestProgram:
                 found.setdefault(label if is_name else self._fields[label], label)
         return list(found.values())
 
-    def is_program(self, tree: Tree) -> bool:
-        """Whether the language reads what is written for a tree, and the database can run it."""
-        runs = self.schema is None or self.schema.runs(self.language.write(tree))
-        return runs and self.language.accepts(tree)
-
     def find(self, output: Sequence[str]) -> Tree | None:
         """Returns a program near an output, given as labels in preorder; None if the search finds none.
 
@@ -108,7 +103,7 @@ class NearestProgram:
         for begun, most, is_wide in itertools.chain(near, ((begun, math.inf, True) for begun in beginnings)):
             for labels in self._candidates(begun, most, is_wide)[:_MOST_CHECKED]:
                 tree = tree_from_preorder(labels, [len(self._fields[label]) for label in labels])
-                if self.is_program(tree):
+                if is_program(tree, self.language, self.schema):
                     return tree
         return None
 

@@ -13,7 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tree_fairseq.errors import NotationError
+from tree_fairseq.source_code.language import Language
 from tree_fairseq.support.python_versions import import_library
+from tree_fairseq.trees.tree import Tree
 
 logger = logging.getLogger(__name__)
 
@@ -72,6 +74,11 @@ class Schema:
         except (sqlite3.Error, sqlite3.Warning, ValueError):
             return False
         return True
+
+
+def is_program(tree: Tree, language: Language, schema: Schema | None) -> bool:
+    """Whether the language reads what is written for a tree, and it runs on the schema, if there is one."""
+    return (schema is None or schema.runs(language.write(tree))) and language.accepts(tree)
 
 
 def _affinity(declared: str) -> str | None:

@@ -13,7 +13,7 @@ from tree_fairseq.errors import DataFolderError
 from tree_fairseq.source_code.field_types import FieldTypes
 from tree_fairseq.source_code.language import Language
 from tree_fairseq.source_code.nearest_program import NearestProgram
-from tree_fairseq.source_code.schema import Schema
+from tree_fairseq.source_code.schema import Schema, is_program
 from tree_fairseq.tree_insertion import INVALID, NEAREST
 from tree_fairseq.tree_insertion.dictionary import NUMBER_MARK, InsertionDictionary, label_of
 from tree_fairseq.tree_insertion.target import TargetTree
@@ -51,7 +51,7 @@ class ProgramOutputs:
 
         ``tree`` is that of the output, None if it is no tree. Programs stay, and so does what has none near it.
         """
-        if tree is not None and self.nearest.is_program(tree):
+        if tree is not None and is_program(tree, self.nearest.language, self.nearest.schema):
             return []
         dictionary = self.dictionary
         ids = dictionary.kept(hypothesis["tokens"].tolist())

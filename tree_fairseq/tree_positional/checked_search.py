@@ -16,7 +16,7 @@ from fairseq.search import BeamSearch, Search
 from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary
 from tree_fairseq.source_code.language import Language
 from tree_fairseq.source_code.partial_query import PartialQuery
-from tree_fairseq.source_code.schema import Schema
+from tree_fairseq.source_code.schema import Schema, is_program
 from tree_fairseq.source_code.scopes import Unbound
 from tree_fairseq.tree_positional.hypotheses import TreeHypotheses
 
@@ -47,11 +47,7 @@ class ProgramCheck:
 
     def is_program(self, ids: Sequence[int]) -> bool:
         """Whether the language reads a program, and the database can run it."""
-        if not self.is_possible(ids):
-            return False
-        tree = self._dictionary.tree(ids)
-        runs = self._schema is None or self._schema.runs(self._language.write(tree))
-        return runs and self._language.accepts(tree)
+        return self.is_possible(ids) and is_program(self._dictionary.tree(ids), self._language, self._schema)
 
     def is_possible(self, ids: Sequence[int]) -> bool:
         """Whether the names of an incomplete program are bound, or may still be."""
