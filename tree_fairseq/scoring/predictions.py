@@ -27,6 +27,7 @@ from tree_fairseq.classification.criterion import class_figures, moments, pearso
 from tree_fairseq.classification.examples import read_class_tree
 from tree_fairseq.classification.folder import class_order, is_number
 from tree_fairseq.errors import LabelColumnError, ScoringError
+from tree_fairseq.scoring.frame import aligned
 from tree_fairseq.scoring.measures import AdditiveMeasure, Measure
 from tree_fairseq.scoring.outputs import read_hypotheses, read_references
 from tree_fairseq.scoring.runs import RunSet, add_references, generated
@@ -155,9 +156,7 @@ def confusion_table(confusion: dict) -> list[str]:
     """Formats a confusion matrix as aligned lines, with classes in the margins."""
     names = confusion["classes"]
     rows = [["", *names], *([name, *map(str, counts)] for name, counts in zip(names, confusion["counts"]))]
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    lines = ["  " + "  ".join(cell.rjust(width) for cell, width in zip(row, widths)) for row in rows]
-    return ["confusion, rows are right, columns predicted", *lines]
+    return ["confusion, rows are right, columns predicted", *aligned(rows)]
 
 
 class ClassSet(RunSet):
@@ -203,9 +202,7 @@ class NumberSet(RunSet):
         self.references = read_references(self.reference_files(f"{subset}.tsv"), read_number)
         self.count = len(self.references)
 
-    @staticmethod
-    def add_arguments(parser: ArgumentParser) -> None:
-        parser.add_argument("--references", type=Path, required=True, help="folder of the corpus's own lines")
+    add_arguments = staticmethod(add_references)
 
     def measures(self, system: Path) -> dict[str, Measure]:
         predicted = read_hypotheses(generated(system, self.subset), self.count)
