@@ -11,7 +11,7 @@ import functools
 import itertools
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Callable, NamedTuple
 
@@ -19,7 +19,6 @@ from tree_fairseq import errors
 from tree_fairseq.classification.folder import SEPARATOR, UNLABELLED, ClassificationRecord, check_class, is_number
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions
-from tree_fairseq.support.files import atomic_file
 from tree_fairseq.trees.bracket import ROOT, write_forest
 from tree_fairseq.trees.spans import TreeSpans, decode, encode, reduce_spans
 from tree_fairseq.trees.text import FaultyLines, check_line, read_lines, tokens
@@ -183,12 +182,6 @@ def joined_sentences(sentences: Sequence[str], is_pair: bool) -> str:
             problem = f"a text has the word {SEPARATOR}, which ends sentences"
             raise errors.LabelColumnError(problem, hint="Write it in another way.")
     return f" {SEPARATOR} ".join(sentences)
-
-
-def write_lines(path: Path, lines: Iterable[str]) -> None:
-    """Writes lines to a file."""
-    with atomic_file(path, sync=False) as file:
-        file.writelines(f"{line}\n" for line in lines)
 
 
 class LineTrees:

@@ -16,7 +16,7 @@ from typing import Any
 
 from fairseq.data import Dictionary
 
-from tree_fairseq.classification.examples import NODE_SYMBOL, Examples, read_examples, write_lines
+from tree_fairseq.classification.examples import NODE_SYMBOL, Examples, read_examples
 from tree_fairseq.classification.folder import (
     CLASS,
     INPUT_FORMATS,
@@ -41,7 +41,7 @@ from tree_fairseq.preprocessing.run import LOG, Flags, Preprocessing, building, 
 from tree_fairseq.preprocessing.text_files import text_requests
 from tree_fairseq.preprocessing.tree_files import TreeSide
 from tree_fairseq.support.options import given_flags, refuse_flags
-from tree_fairseq.trees.text import TextInput, inspect_text, read_lines, require_parallel
+from tree_fairseq.trees.text import TextInput, inspect_text, read_lines, require_parallel, write_text
 
 logger = logging.getLogger(__name__)
 
@@ -134,8 +134,7 @@ def _preprocess(args: Namespace, stock_main: planning.StockMain) -> None:
         folder, texts = work.staging.folder(_FOLDER), dict[tuple[str, str], TextInput]()
         for name, own in examples.items():
             for lang, lines in ((TEXT, own.texts), (CLASS, map(" ".join, own.classes))):
-                write_lines(folder / f"{name}.{lang}", lines)
-                texts[name, lang] = inspect_text(folder / f"{name}.{lang}")
+                texts[name, lang] = write_text(folder / f"{name}.{lang}", lines)
         texts = write_folder(plan, texts, work, stock_main, _class_dictionary(args, examples, classes, work))
         _check_trees(plan, manifest)
         for split in plan.written_splits:

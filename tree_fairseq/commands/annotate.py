@@ -30,7 +30,7 @@ from tree_fairseq.preprocessing.plan import tree_sides_of
 from tree_fairseq.preprocessing.run import add_tree_arguments, building, encode_side, with_defaults
 from tree_fairseq.preprocessing.tree_files import TreeSide, make_label_dictionary, start_sides, write_side
 from tree_fairseq.support.options import command
-from tree_fairseq.trees.text import TextInput, inspect_text
+from tree_fairseq.trees.text import TextInput, write_text
 
 
 @dataclass(frozen=True)
@@ -119,10 +119,7 @@ def _without_trees(folder: Path, manifest: Manifest, sides: Sequence[TreeSide]) 
 
 def _words(folder: Path, pending: Pending, work: Work) -> TextInput:
     path = work.staging.folder("texts") / f"{pending.split}.{pending.side.lang}"
-    with open(path, "w", encoding="utf-8", newline="\n") as file:
-        for words in token_words(pending.tokens, load_dictionary(folder, pending.side.lang)):
-            file.write(" ".join(words) + "\n")
-    return inspect_text(path)
+    return write_text(path, map(" ".join, token_words(pending.tokens, load_dictionary(folder, pending.side.lang))))
 
 
 def _splits_in(folder: Path, source_lang: str, target_lang: str | None, lang: str) -> list[str]:

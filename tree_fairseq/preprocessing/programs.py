@@ -27,7 +27,7 @@ from tree_fairseq.source_code.spelling import CHARACTERS, Spelling, learn_spelli
 from tree_fairseq.trees.name_pieces import NamePieces, words_of
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.symbols import SymbolEncoding
-from tree_fairseq.trees.text import Chunk, FaultyLines, chunk_lines, inspect_text, read_lines, require_parallel, tokens
+from tree_fairseq.trees.text import Chunk, FaultyLines, chunk_lines, read_lines, require_parallel, tokens, write_text
 
 logger = logging.getLogger(__name__)
 
@@ -111,10 +111,8 @@ def _without(inputs: Inputs, faults: dict[str, Faults], work: Work, folder: str)
         if not wrong or split.startswith("test"):
             continue
         path = work.staging.folder(folder) / f"{split}.{suffix}"
-        with open(path, "w", encoding="utf-8", newline="\n") as file:
-            lines = enumerate(read_lines(text.path), start=1)
-            file.writelines(f"{line}\n" for number, line in lines if number not in wrong)
-        kept[split, suffix] = inspect_text(path)
+        lines = enumerate(read_lines(text.path), start=1)
+        kept[split, suffix] = write_text(path, (line for number, line in lines if number not in wrong))
         require_parallel([kept[split, suffix]])  # some lines are left
     for split, wrong in faults.items():
         if wrong:

@@ -234,6 +234,13 @@ def inspect_text(path: str | os.PathLike) -> TextInput:
     return TextInput(path, lines, size, digest.hexdigest(), chunks)
 
 
+def write_text(path: Path, lines: Iterable[str]) -> TextInput:
+    """Writes lines to a file, and inspects it."""
+    with open(path, "w", encoding="utf-8", newline="\n") as file:
+        file.writelines(f"{line}\n" for line in lines)
+    return inspect_text(path)
+
+
 def _check_block(block: bytes, path: Path) -> None:
     """Calls the strict reader, which reports the place, if these bytes may contain something that it refuses."""
     try:
