@@ -4,8 +4,6 @@ Hooks record the weights, and are there only while the ``with`` block runs: trai
 All weights are means over heads.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any, Optional
@@ -21,7 +19,6 @@ from tree_fairseq.nn.shared_memory import Memory
 def recorded_attention(model: nn.Module) -> Iterator[list[CrossAttention]]:
     """Yields a list, to which a forward pass of the model on one sentence adds the weights of each decoder layer."""
     record: list[CrossAttention] = []
-    handles = []
 
     def ask(module: nn.Module, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
         return args, {**kwargs, "need_weights": True, "need_head_weights": True}
@@ -34,14 +31,11 @@ def recorded_attention(model: nn.Module) -> Iterator[list[CrossAttention]]:
         weights = weights.detach().to(torch.promote_types(weights.dtype, torch.float32))
         record.append(CrossAttention(weights.mean(0), structure))
 
-    for attention in cross_attentions(model):
-        handles.append(attention.register_forward_pre_hook(ask, with_kwargs=True))
-        handles.append(attention.register_forward_hook(keep, with_kwargs=True))
-    try:
+    with contextlib.ExitStack() as hooks:
+        for attention in cross_attentions(model):
+            hooks.enter_context(attention.register_forward_pre_hook(ask, with_kwargs=True))
+            hooks.enter_context(attention.register_forward_hook(keep, with_kwargs=True))
         yield record
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def cross_attentions(model: nn.Module) -> list[nn.Module]:

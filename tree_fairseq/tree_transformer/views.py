@@ -4,8 +4,6 @@ All weights are means over heads. The weights of nodes are recorded by hooks whi
 training and generation never compute them.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Optional
@@ -66,13 +64,11 @@ def recorded_nodes(model: torch.nn.Module) -> Iterator[list[NodeAttention]]:
         weights = weights.to(torch.promote_types(weights.dtype, torch.float32))
         record.append(NodeAttention(weights.mean(1), module.num_heads, structure.num_leaves))
 
-    attentions = [module for module in model.modules() if isinstance(module, TreeSelfAttention)]
-    handles = [attention.register_forward_pre_hook(keep, with_kwargs=True) for attention in attentions]
-    try:
+    with contextlib.ExitStack() as hooks:
+        for module in model.modules():
+            if isinstance(module, TreeSelfAttention):
+                hooks.enter_context(module.register_forward_pre_hook(keep, with_kwargs=True))
         yield record
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def accumulation_view(
