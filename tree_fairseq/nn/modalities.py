@@ -3,8 +3,6 @@
 A task tells models about its sides with two attributes, ``source_side`` and ``target_side``.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Optional
 
@@ -22,6 +20,8 @@ SOURCE_LENGTHS = "source_lengths"
 
 SOURCE_INPUTS = (*TREE_INPUTS.values(), SOURCE_LENGTHS)
 """The names of the entries that collaters add about a source to ``net_input``."""
+
+NO_SYMBOL_TREES = "this model reads symbol trees, but the batch has none; use --task structural_translation"
 
 
 @dataclass(eq=False)

@@ -22,7 +22,7 @@ from tree_fairseq.data_bin.symbol_dictionary import SymbolTable
 from tree_fairseq.errors import InputError, MissingTreesError
 from tree_fairseq.nn import tree_lstm
 from tree_fairseq.nn.encoders import EncoderType, register_encoder
-from tree_fairseq.nn.modalities import SEQUENCE, SOURCE_LENGTHS, SYMBOLS, source_side, target_side
+from tree_fairseq.nn.modalities import NO_SYMBOL_TREES, SEQUENCE, SOURCE_LENGTHS, SYMBOLS, source_side, target_side
 from tree_fairseq.nn.published import set_defaults
 from tree_fairseq.support.options import option
 from tree_fairseq.tree_positional.hypotheses import OpenNodes
@@ -85,9 +85,7 @@ class SymbolTreeLSTMEncoder(_MemoryEncoder):
     def encode(self, tokens: Tensor, padding: Tensor, trees: Optional[dict[str, Tensor]], lengths: object):
         """Returns the states of all symbols, and those of the root; raises MissingTreesError without trees."""
         if trees is None:
-            raise MissingTreesError(
-                "this model reads symbol trees, but the batch has none; use --task structural_translation"
-            )
+            raise MissingTreesError(NO_SYMBOL_TREES)
         embedded = self.dropout(self.embed_tokens(tokens))
         is_symbol = trees["is_symbol"]
         states = self.tree_lstm(embedded, trees["parents"], trees["branches"], is_symbol, trees["level_sizes"])

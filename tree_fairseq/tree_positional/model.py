@@ -15,7 +15,7 @@ from tree_fairseq.nn.extended_transformer import (
     EncoderChoiceTransformer,
     register_architectures,
 )
-from tree_fairseq.nn.modalities import SEQUENCE, SYMBOLS, has_modalities, source_side, target_side
+from tree_fairseq.nn.modalities import NO_SYMBOL_TREES, SEQUENCE, SYMBOLS, has_modalities, source_side, target_side
 from tree_fairseq.nn.shared_memory import SHARED_STATES, with_rows_moved
 from tree_fairseq.support.options import given_flags, option, refuse_flags
 from tree_fairseq.tree_positional.decoder import FactoredEmbedding, TreePositionalDecoder, has_arities
@@ -38,9 +38,7 @@ class TreePositionalEncoder(DistanceBiasedEncoder):
         if not isinstance(self.embed_positions, TreePositions):
             return {**super().forward(*args, **kwargs), "order": []}
         if source_symbol_tree is None:
-            raise MissingTreesError(
-                "this model reads symbol trees, but the batch has none; use --task structural_translation"
-            )
+            raise MissingTreesError(NO_SYMBOL_TREES)
         paths = paths_of_batch(source_symbol_tree, self.embed_positions.levels)
         self.embed_positions.given = self.embed_positions.encode(paths)
         return {**super().forward(*args, **kwargs), "order": []}
