@@ -268,8 +268,7 @@ def _symbol_sides(args: Namespace, parser_options: ParserOptions | None) -> tupl
 def splits_of(args: Namespace) -> tuple[Split, ...]:
     """Returns the splits that arguments name. With ``--dict-only``, fairseq reads the training text alone."""
     splits = [Split("train", args.trainpref)] if args.trainpref else []
-    only_train = args.dict_only
-    for kind, prefixes in () if only_train else (("valid", args.validpref), ("test", args.testpref)):
+    for kind, prefixes in () if args.dict_only else (("valid", args.validpref), ("test", args.testpref)):
         for number, prefix in enumerate(prefixes.split(",") if prefixes else ()):
             splits.append(Split(f"{kind}{number or ''}", prefix))
     return tuple(splits)
