@@ -1,7 +1,5 @@
 """Where people write blanks between the tokens of a program, by a small table per language."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 
@@ -83,8 +81,3 @@ def _is_operator(text: str, type_name: str) -> bool:
 
 
 TABLE = {"java": Spacing(), "javascript": Spacing(), "c_sharp": Spacing(before_brace=False, before_keyword=frozenset())}
-
-
-def spacing_of(language: str) -> Spacing:
-    """The blanks of a language, or those of most."""
-    return TABLE.get(language, Spacing())

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from tree_fairseq.errors import EmptySymbolTreeError, MissingLibraryError, NotationError, SymbolTreeError
 from tree_fairseq.source_code.language import LINE_BREAK, Language, is_installed, syntax_error
 from tree_fairseq.source_code.productions import counted, leaf_label, list_word, node, parse_label, split_leaf
-from tree_fairseq.source_code.spacing import LEAF, PREFIX, TABLE, Spacing, spacing_of
+from tree_fairseq.source_code.spacing import LEAF, PREFIX, TABLE, Spacing
 from tree_fairseq.support.python_versions import import_library
 from tree_fairseq.trees.text import escape_label, unescape_label
 from tree_fairseq.trees.tree import Tree
@@ -70,7 +70,7 @@ class TreeSitter(Language):
             raise MissingLibraryError(f"{purpose}: {module} has neither language() nor language_{key}()")
         self._parser = library.Parser(library.Language(function()))
         self._wrappers = _WRAPPERS.get(key, (_WHOLE,))
-        self._spacing: Spacing = spacing_of(key)
+        self._spacing = TABLE.get(key, Spacing())
         self._is_known = key in TABLE
 
     def identity(self) -> dict[str, str]:
