@@ -129,7 +129,7 @@ class ParallelSearch:
 
     def advance(self, partial: Any, chosen: SlotPredictions, sentences: np.ndarray) -> PartialOutputs:
         """Does one step: fills the chosen slots; ``sentences`` ``[R]`` are places in the batch."""
-        raise NotImplementedError
+        return partial.inserted(chosen)
 
     def hypothesis(self, partial: Any, row: int, sentence: int) -> dict[str, Any]:
         """Returns the entries of a hypothesis that describe its output, a row of finished outputs."""

@@ -237,9 +237,6 @@ class SequenceInsertionGenerator(ParallelSearch):
         labels = np.tile([self.dictionary.bos(), self.dictionary.eos()], count)
         return PartialSequences(labels, np.zeros(2 * count), np.full(count, 2))
 
-    def advance(self, partial: PartialSequences, chosen: SlotPredictions, sentences: np.ndarray) -> PartialSequences:
-        return partial.inserted(chosen)
-
     def hypothesis(self, partial: PartialSequences, row: int, sentence: int) -> dict[str, Tensor]:
         end = int(partial.lengths[: row + 1].sum())
         inner = slice(end - int(partial.lengths[row]) + 1, end - 1)
