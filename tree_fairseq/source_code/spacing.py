@@ -60,12 +60,9 @@ class Spacing:
             return in_parentheses and right not in (";", ")")
         if _is_operator(left, left_type) or _is_operator(right, right_type):
             return True
-        if (
-            right_type != LEAF
-            and right in self.before_keyword
-            or left == ":"
-            and left_type == "constructor_initializer"
-        ):
+        if right_type != LEAF and right in self.before_keyword:
+            return True
+        if left == ":" and left_type == "constructor_initializer":
             return True
         if left_type != LEAF and left in _KEYWORDS and right not in (";", "{", "[", "<", ")", "}"):
             return True
@@ -73,7 +70,7 @@ class Spacing:
             return True  # `- -x` is not `--x`
         if right == "{" and right_type != LEAF:
             return self.before_brace and left not in ("{", "}", ";", "(", "[")
-        return left == ">" and _WORD.match(right[:1]) is not None or left == "]" and _WORD.match(right[:1]) is not None
+        return left in (">", "]") and _WORD.match(right[:1]) is not None
 
 
 def _is_operator(text: str, type_name: str) -> bool:
