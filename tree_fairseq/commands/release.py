@@ -82,21 +82,17 @@ def card_of(state: Mapping[str, Any], name: str) -> str:
     settings = _to_json(state["cfg"])
     model, task = (settings[part].get(NAMESPACE, settings[part]) for part in ("model", "task"))
     history = state.get("optimizer_history") or [{}]
-    return (
-        Path(__file__)
-        .with_name("card.md")
-        .read_text(encoding="utf-8")
-        .format(
-            name=name,
-            arch=model.get("arch") or model["_name"],
-            parameters=sum(tensor.numel() for tensor in without_copies(state["model"], None)[0].values()) / 1e6,
-            task=task["_name"],
-            source=task.get("source_lang") or "text",
-            target=task.get("target_lang") or "classes",
-            updates=history[-1].get("num_updates", "?"),
-            seed=settings.get("common", {}).get("seed", "?"),
-            suffix=RELEASED,
-        )
+    card = Path(__file__).with_name("card.md").read_text(encoding="utf-8")
+    return card.format(
+        name=name,
+        arch=model.get("arch") or model["_name"],
+        parameters=sum(tensor.numel() for tensor in without_copies(state["model"], None)[0].values()) / 1e6,
+        task=task["_name"],
+        source=task.get("source_lang") or "text",
+        target=task.get("target_lang") or "classes",
+        updates=history[-1].get("num_updates", "?"),
+        seed=settings.get("common", {}).get("seed", "?"),
+        suffix=RELEASED,
     )
 
 

@@ -56,9 +56,7 @@ class TreeDictionary(Dictionary):
         """Returns the tree of a sequence of ids, special symbols aside; raises SymbolTreeError if it is not a tree."""
         raise NotImplementedError
 
-    def string(
-        self, tensor, bpe_symbol=None, escape_unk=False, extra_symbols_to_ignore=None, unk_string=None, **kwargs
-    ) -> str:
+    def string(self, tensor, *unread, extra_symbols_to_ignore=None, **others) -> str:
         """Returns trees in the notation of the corpus, and other sequences, such as a truncated output, as symbols."""
         if torch.is_tensor(tensor) and tensor.dim() == 2:
             return "\n".join(self.string(row, extra_symbols_to_ignore=extra_symbols_to_ignore) for row in tensor)
