@@ -322,12 +322,11 @@ class ControlParser:
     tags = inventory
 
     def parse(self, sentences: list[list[str]]) -> list[Tree]:
-        trees = []
-        for words in sentences:
-            generator = random.Random(hashlib.sha256(json.dumps([0, words]).encode()).digest())
-            split = lambda start, end: start + self._split(end - start, generator)
-            trees.append(binary_tree(words, split, _CONTROL_LABEL))
-        return trees
+        return [self._parse_one(words) for words in sentences]
+
+    def _parse_one(self, words: list[str]) -> Tree:
+        generator = random.Random(hashlib.sha256(json.dumps([0, words]).encode()).digest())
+        return binary_tree(words, lambda start, end: start + self._split(end - start, generator), _CONTROL_LABEL)
 
 
 @register_parser("right-branching", expensive=False)
