@@ -149,7 +149,7 @@ class Scopes(list[Scope]):
         named = [name for name in needs if last.name.fits(name)]
         served = [name for name in named if all(map(last.has, needs[name]))]
         if last.name.is_whole and named and not served:
-            raise Unbound  # the table lacks a column
+            raise Unbound  # the table lacks a column, and no other one has its name
         if len(needs) - bool(served) > scope.missing:
             raise Unbound
 

@@ -46,8 +46,8 @@ class TreeInsertionConfig(ValidationAccuracyConfig, TranslationWithTreesConfig):
     )
     insertion_oracle: ChoiceEnum(list(ORACLES)) = option(
         "centrality",
-        "oracle of the trajectories to learn from, that of the folder; centrality is the paper's, with the edges between "
-        "siblings of its program",
+        "oracle of the trajectories to learn from, that of the folder; centrality is the paper's, with its program's "
+        "edges between siblings",
     )
     target_distribution: ChoiceEnum(["rank", "uniform"]) = option(
         "rank",
