@@ -28,7 +28,7 @@ from tests.docs.pages import ROOT
 
 PLUGIN = ROOT / "tree_fairseq"
 SHELL = {
-    "cat", "cd", "cp", "curl", "docker", "docker/build.sh", "echo", "export", "git", "head", "ls", "mkdir", "mv",
+    "awk", "cat", "cd", "cp", "curl", "docker", "docker/build.sh", "echo", "export", "git", "head", "ls", "mkdir", "mv",
     "open", "printf", "rm", "sed", "source", "xdg-open", ".venv/bin/activate", "conda",
     "ray", "sbatch", "split",
 }  # fmt: skip

@@ -193,6 +193,8 @@ def test_any_installed_grammar_is_a_language_and_no_other_module_is_imported(tmp
     for module in ("tree_sitter_nothing", "tree_sitter_evil", "os"):
         with pytest.raises(MissingLibraryError, match=f"{module} is not installed"):
             notation_named(f"tree-sitter:{module}")
+    with pytest.raises(NotationError, match="needs the module of a grammar"):
+        notation_named("tree-sitter")
 
 
 def test_a_language_of_ones_own_is_a_notation():

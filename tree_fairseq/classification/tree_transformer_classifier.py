@@ -96,7 +96,8 @@ class DocumentEncoder(TreeTransformerEncoder):
         if packed:
             places = Placement.build(batch.is_leaf, sentences["document"], num_documents, sentences["most_leaves"])
             structure = DocumentStructure(structure, places)
-        give_rows(self.layers, self.cfg, tokens, batch)
+        if len(self.layers) and self.layers[0].self_attn.distance_bias is not None:
+            give_rows(self.layers, self.cfg, tokens, batch)
         embedded = torch.cat([self._embed_leaves(tokens, structure), self.forward_labels(batch.label)], dim=1)
         x, _ = self.forward_layers(embedded, structure.padding, structure)
         leaves, nodes = x.transpose(0, 1).split([tokens.size(1), batch.label.size(1)], dim=1)

@@ -4,6 +4,8 @@ Hooks record the weights, and are there only while the ``with`` block runs: trai
 All weights are means over heads.
 """
 
+from __future__ import annotations
+
 import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any, Optional

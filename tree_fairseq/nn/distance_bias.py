@@ -170,7 +170,7 @@ class DistanceBiasedEncoder(TransformerEncoderBase):
 
 
 def give_rows(layers: nn.ModuleList, cfg: Any, src_tokens: Tensor, trees: Optional[TreeBatch] = None) -> None:
-    """Gives layers with biases the distances between the tokens ``[B, N]`` of a batch, also in their trees."""
+    """Gives the layers of an encoder the distances between the tokens ``[B, N]`` of a batch, also in their trees."""
     rows = {}
     if "linear" in bias_tables(cfg):
         rows["linear"] = linear_distances(src_tokens.size(1), MAX_DISTANCE, src_tokens.device)

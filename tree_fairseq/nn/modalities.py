@@ -3,6 +3,8 @@
 A task tells models about its sides with two attributes, ``source_side`` and ``target_side``.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any, Optional
 

@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from tree_fairseq.nn.phrase_bias import PhraseBias
 from tree_fairseq.nn.stock_weights import built_in_place
-from tree_fairseq.nn.tensors import attention_options, dropout_of_weights, split_heads
+from tree_fairseq.nn.tensors import dropout_of_weights
 
 FAST_ROW = 16
 """torch's softmax on a CPU takes six times as long for a shorter row: one that does not fill a vector of numbers."""
@@ -249,7 +249,8 @@ class StatesAttention(SharedMemoryAttention):
 
     def read(self, states: Tensor, structure: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Keys and values of the states."""
-        keys, values = (split_heads(project(states), self.num_heads) for project in (self.k_proj, self.v_proj))
+        projected = (project(states).unflatten(2, (self.num_heads, -1)) for project in (self.k_proj, self.v_proj))
+        keys, values = (heads.permute(1, 2, 0, 3) for heads in projected)  # S x B x H x D/H -> B x H x S x D/H
         return keys, values, structure
 
 
@@ -300,8 +301,10 @@ def cross_attention_options(cfg) -> dict[str, Any]:
         "num_heads": cfg.decoder.attention_heads,
         "kdim": cfg.encoder.embed_dim,
         "vdim": cfg.encoder.embed_dim,
+        "dropout": cfg.attention_dropout,
         "encoder_decoder_attention": True,
-        **attention_options(cfg),
+        "q_noise": cfg.quant_noise.pq,
+        "qn_block_size": cfg.quant_noise.pq_block_size,
     }
 
 

@@ -91,8 +91,7 @@ class Branches:
         # All nodes above a node are above its leaves, so its depth is its place on each of its branches.
         place = (above.cumsum() - above)[leaf] + depth[own]
         deepest = np.maximum.reduceat(above[leaf], begin) if len(node) else above[:0]
-        in_place = np.argsort(place)  # the places are a permutation
-        own, column, length = own[in_place], column[in_place], (above[leaf] - depth[own])[in_place]
+        own, column, length = (_inverse(values, place) for values in (own, column, above[leaf] - depth[own]))
         level, rank = depth[own], np.minimum(column - first[own], max_ranks - 1)
 
         # Along the branch to a leaf, runs of nodes in which it has the same rank; runs end with blocks.
@@ -130,6 +129,13 @@ class Branches:
             for number in range(int(level.max(initial=0)) // block)
         ]
         return cls(**tensors, upper=upper)
+
+
+def _inverse(values: np.ndarray, place: np.ndarray) -> np.ndarray:
+    """Moves each value to its place; the places are a permutation."""
+    moved = np.empty_like(values)
+    moved[place] = values
+    return moved
 
 
 def _places(kept: np.ndarray, count: int) -> np.ndarray:

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from pathlib import Path
 
+from tree_fairseq.errors import NotationError
 from tree_fairseq.source_code.language import Language
 from tree_fairseq.source_code.python import Python
 from tree_fairseq.source_code.spelling import SpelledNotation, Spelling
@@ -41,9 +42,15 @@ def notation_of(name: str, spelling: Path | None) -> Notation:
     return notation if spelling is None else SpelledNotation(notation, Spelling.load(spelling))
 
 
+def _of_module(module: str = "") -> TreeSitter:
+    if not module:
+        raise NotationError("tree-sitter needs the module of a grammar, such as tree-sitter:tree_sitter_go")
+    return TreeSitter(module)
+
+
 register_language("python", Python)
 register_language("sql", Sql)
-register_language("tree-sitter", TreeSitter)
+register_language("tree-sitter", _of_module)
 for _name, _module in (
     ("java", "tree_sitter_java"),
     ("csharp", "tree_sitter_c_sharp"),

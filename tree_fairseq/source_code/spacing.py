@@ -1,5 +1,7 @@
 """Where people write blanks between the tokens of a program, by a small table per language."""
 
+from __future__ import annotations
+
 import re
 from dataclasses import dataclass
 

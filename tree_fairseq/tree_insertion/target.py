@@ -24,7 +24,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tree_fairseq.trees.symbols import SymbolEncoding, parents_and_branches
 from tree_fairseq.trees.tree import Tree
 
 KINDS = 4
@@ -57,9 +56,15 @@ class TargetTree:
     @classmethod
     def of(cls, tree: Tree) -> TargetTree:
         """Puts a tree under the root that decoding begins with."""
-        nodes = list(Tree(ROOT_LABEL, (tree,)).preorder())
-        parents, _ = parents_and_branches([len(node.children) for node in nodes], SymbolEncoding(binarization="none"))
-        return cls([node.label for node in nodes], parents)
+        labels: list[str] = []
+        parents: list[int] = []
+        stack = [(Tree(ROOT_LABEL, (tree,)), -1)]
+        while stack:
+            node, parent = stack.pop()
+            stack.extend((child, len(labels)) for child in reversed(node.children))
+            labels.append(node.label)
+            parents.append(parent)
+        return cls(labels, parents)
 
     def __len__(self) -> int:
         return len(self.labels)

@@ -227,7 +227,8 @@ class TreeTransformerEncoder(TransformerEncoderBase):
         """
         batch = TreeBatch.from_net_input(source_spans, src_tokens, self.padding_idx)
         structure = self.build_structure(batch)
-        give_rows(self.layers, self.cfg, src_tokens, batch)
+        if len(self.layers) and self.layers[0].self_attn.distance_bias is not None:
+            give_rows(self.layers, self.cfg, src_tokens, batch)
         leaves, embedding = self.forward_embedding(src_tokens, token_embeddings)
         embedded = torch.cat([leaves, self.forward_labels(batch.label)], dim=1)
         x, states = self.forward_layers(embedded, structure.padding, structure, return_all_hiddens)

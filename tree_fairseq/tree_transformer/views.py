@@ -4,6 +4,8 @@ All weights are means over heads. The weights of nodes are recorded by hooks whi
 training and generation never compute them.
 """
 
+from __future__ import annotations
+
 import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Optional
