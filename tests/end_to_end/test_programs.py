@@ -6,6 +6,7 @@ import pytest
 
 from tests.end_to_end.commands import hypotheses, run
 from tests.scoring.runs import write_lines
+from tree_fairseq.errors import NotationError
 from tree_fairseq.source_code.schema import Schema
 from tree_fairseq.trees.notations import notation_named
 
@@ -53,6 +54,17 @@ def test_all_outputs_of_any_model_parse(trained, beam, limit):
     assert len(found) == size
     for text in found:
         language.read(text)
+
+
+@pytest.mark.parametrize("trained", [("python", PYTHON)], ids=["python"], indirect=True)
+def test_outputs_begin_with_the_types_that_are_named(trained):
+    _, folder, size = trained
+    model = ("--task", "structural_translation", "--path", folder / "model" / "checkpoint_last.pt")
+    search = ("--beam", 2, "--max-len-a", 0, "--max-len-b", 30, "--gen-subset", "test", "--grammar")
+    found = hypotheses(run("generate", folder / "bin", *model, *search, "language:Opener"))
+    assert len(found) == size and all(text.endswith(":") for text, _ in found.values())
+    with pytest.raises(NotationError, match="no program of the data has a node of type 'Opened'.*Did you mean Opener"):
+        run("generate", folder / "bin", *model, *search, "language:Opened")
 
 
 SCHEMA = "CREATE TABLE t (name TEXT, id INT, size INT, a INT, b TEXT); CREATE TABLE u (id INT, c INT);"

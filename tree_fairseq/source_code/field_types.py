@@ -10,11 +10,11 @@ import functools
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tree_fairseq.errors import CorruptFileError
+from tree_fairseq.errors import CorruptFileError, NotationError, did_you_mean
 from tree_fairseq.source_code.language import Language
 from tree_fairseq.source_code.productions import QUOTE, REST, is_piece, parse_label, split_leaf
 from tree_fairseq.source_code.spelling import CHARACTERS
@@ -72,6 +72,15 @@ class FieldTypes:
     def allows(self, name: str, type_name: str) -> bool:
         """Whether a node of a type may stand in a field; the field of a rest has the name of its type."""
         return name == type_name or type_name in self.types.get(name, ())
+
+    def beginning_with(self, roots: Sequence[str]) -> FieldTypes:
+        """The same fields for programs whose root has one of these types. Raises NotationError for an unknown type."""
+        known = set().union(*self.types.values())
+        for name in roots:
+            if name not in known:
+                nearest = did_you_mean(name, known)
+                raise NotationError(f"--grammar: no program of the data has a node of type {name!r}", hint=nearest)
+        return FieldTypes({**self.types, ROOT: set(roots)})
 
     def save(self, path: str | os.PathLike) -> None:
         """Writes a field and its types to each line."""

@@ -30,8 +30,8 @@ class StructuralTranslationConfig(ValidationAccuracyConfig, TranslationWithTrees
     grammar: str = option(
         "none",
         "what the search allows. data: a symbol only under parents and branches that the training data has; language: "
-        "what the fields of the programming language hold, and only outputs that its parser reads; or a file with a "
-        "grammar in ASDL",
+        "what the fields of the programming language hold, and only outputs that its parser reads; language:TYPE,TYPE: "
+        "the same, for programs or fragments of these types; or a file with a grammar in ASDL",
     )
     schema: Optional[str] = option(
         None,
@@ -81,18 +81,24 @@ class StructuralTranslationTask(ValidationAccuracyTask, TranslationWithTreesTask
         if self.cfg.grammar == "none":
             return None
         folder, record = Path(utils.split_paths(self.cfg.data)[0]), self.target_side.record
-        if self.cfg.grammar not in ("data", "language"):
+        if self.cfg.grammar != "data" and not self._is_language:
             return self._field_table(AsdlGrammar.load(self.cfg.grammar))
-        name = record.grammar if self.cfg.grammar == "data" else record.types
+        name = record.types if self._is_language else record.grammar
         if name is None or not (folder / name).exists():
             writes = "preprocessing the training split writes it"
-            if self.cfg.grammar == "language":
+            if self._is_language:
                 writes = "preprocessing programs (--target-notation sql, python, java, ...) writes it"
             raise DataFolderError(f"{folder} has no grammar of {self.cfg.target_lang}: {writes}")
         if self.cfg.grammar == "data":
             rules = load_grammar(folder / name, self.target_dictionary)
             return FieldTable.of_rules(rules, self.target_side.symbols)
-        return self._field_table(FieldTypes.load(folder / name))
+        _, colon, roots = self.cfg.grammar.partition(":")
+        types = FieldTypes.load(folder / name)
+        return self._field_table(types.beginning_with(roots.split(",")) if colon else types)
+
+    @property
+    def _is_language(self) -> bool:
+        return self.cfg.grammar.partition(":")[0] == "language"
 
     def _field_table(self, grammar: TypedGrammar) -> FieldTable:
         if self.target_side.record.binarization != "none":
@@ -103,7 +109,7 @@ class StructuralTranslationTask(ValidationAccuracyTask, TranslationWithTreesTask
 
     def _program_check(self) -> Optional[ProgramCheck]:
         """The check by the programming language, and by the schema; None without a language."""
-        if self.cfg.grammar != "language":
+        if not self._is_language:
             if self.cfg.schema is not None:
                 raise DataFolderError("--schema goes with --grammar language")
             return None
