@@ -21,7 +21,8 @@ _NO_OPERATORS = re.compile(
     rf"{PREFIX}|type_(arguments|argument_list|parameters|parameter_list)|nullable_type|annotation|wildcard|array_rank_specifier"
     r"|conditional_access_expression|labeled_statement|switch_label|case_switch_label|.*pointer_type|.*unary_expression"
     r"|update_expression|constructor_initializer|generic_name|member_binding_expression|default_switch_label"
-    r"|type_parameter_constraints_clause|argument|name_colon"
+    r"|type_parameter_constraints_clause|argument|name_colon|switch_block_statement_group|switch_section|switch_case"
+    r"|switch_default|pair"
 )
 
 
@@ -31,6 +32,7 @@ class Spacing:
 
     before_brace: bool = True  # whether a blank precedes ``{``
     before_keyword: frozenset[str] = frozenset(["throws"])  # tokens that a blank precedes
+    after_colon: bool = False  # whether a blank follows the colon of a label, a case or a key
 
     def join(self, tokens: list[tuple[str, str]]) -> str:
         """The text of tokens, which come with the type of the node that they belong to, or LEAF."""
@@ -54,6 +56,8 @@ class Spacing:
             return right not in (",", "]", ">")
         if left_type == PREFIX:
             return left[-1] == right[:1] and left[-1] in "+-&"  # `- -x` is not `--x`
+        if "?." in (left, right):
+            return False
         if left_type == right_type == LEAF:
             return True
         if _WORD.match(left[-1:]) and (right_type == PREFIX or _WORD.match(right[:1])):
@@ -64,7 +68,7 @@ class Spacing:
             return True
         if right_type != LEAF and right in self.before_keyword:
             return True
-        if left == ":" and left_type == "constructor_initializer":
+        if left == ":" and (left_type == "constructor_initializer" or left_type != LEAF and self.after_colon):
             return True
         if left_type != LEAF and left in _KEYWORDS and right not in (";", "{", "[", "<", ")", "}"):
             return True
@@ -79,4 +83,8 @@ def _is_operator(text: str, type_name: str) -> bool:
     return type_name != LEAF and text in _OPERATORS and _NO_OPERATORS.fullmatch(type_name) is None
 
 
-TABLE = {"java": Spacing(), "javascript": Spacing(), "c_sharp": Spacing(before_brace=False, before_keyword=frozenset())}
+TABLE = {
+    "java": Spacing(),
+    "javascript": Spacing(after_colon=True),
+    "c_sharp": Spacing(before_brace=False, before_keyword=frozenset()),
+}
