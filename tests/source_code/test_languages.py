@@ -174,6 +174,7 @@ def test_any_text_is_a_program_or_refused(name, text):
         ("sql", "SELECT a FROM WHERE b = 1", 19),
         ("python", "x = = 2", 5),
         ("python", "  x = = 2", 7),
+        ("python", "except* E:", 1),  # one line of it would be read back as `except E:`
         ("java", "int f() {return 1 +;}", 20),
         ("csharp", "int F(){return (1;}", 18),
     ],

@@ -30,7 +30,7 @@ _OPENERS = (
     (r"else\b", "if x: pass\n", " pass"),
     (r"elif\b", "if x: pass\n", " pass"),
     (r"try\b", "", " pass\nfinally: pass"),
-    (r"except\b", "try: pass\n", " pass"),
+    (r"except\b(?!\s*\*)", "try: pass\n", " pass"),
     (r"finally\b", "try: pass\n", " pass"),
     (r"@", "", "\ndef f(): pass"),
 )
