@@ -52,13 +52,14 @@ OUTPUT=$RUN$(named GRAMMAR BEAM SCHEMA)
 fill_data text2sql
 step "$TEXT" python -m preprocess.text2sql "$SET" --data "$DATA" --output "$TEXT" --split "$SPLIT"
 
-if [[ $ENCODER_PATH ]]; then # its word pieces; it would forget what it knows at the rate of the small encoder
+if [[ $ENCODER_PATH ]]; then # its word pieces; of 3e-4 and 1e-3, the first is better for ours, the second for stock decoders
     step "$TEXT/dict.wp.txt" tree-fairseq pieces --pieces-of "$ENCODER_PATH" "$TEXT"/{train,valid,test}.en
-    SOURCE=wp RARE=(--srcdict "$TEXT/dict.wp.txt") RATE=3e-4
+    SOURCE=wp RARE=(--srcdict "$TEXT/dict.wp.txt")
+    [[ $ARCH == source_encoder_transformer* ]] || RATE=3e-4
     [[ $ARCH == tree_insertion* ]] && ENCODER=(--insertion-encoder) || ENCODER=(--source-encoder)
     ENCODER+=(pretrained --encoder-path "$ENCODER_PATH")
-    if [[ $TARGET == text ]]; then # subwords of queries alone, which learn too little at that rate
-        SIDE=() QUERIES=bpe RATE=1e-3
+    if [[ $TARGET == text ]]; then # subwords of queries alone
+        SIDE=() QUERIES=bpe
         step "$TEXT/codes" subword-nmt learn-bpe --symbols 500 --input "$TEXT/train.sql" --output "$TEXT/codes"
         for split in train valid test; do
             step "$TEXT/$split.bpe" subword-nmt apply-bpe --codes "$TEXT/codes" --input "$TEXT/$split.sql" --output "$TEXT/$split.bpe"

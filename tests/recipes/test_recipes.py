@@ -80,7 +80,7 @@ def test_the_model_of_a_paper_has_no_flag_that_contradicts_it(script, places):
         (
             "text2sql/run.sh",
             "--arch source_encoder_transformer_tiny --encoder-path DIR",
-            {"task": "structural_translation", "source_encoder": "pretrained", "encoder_path": "DIR", "lr": [3e-4]},
+            {"task": "structural_translation", "source_encoder": "pretrained", "encoder_path": "DIR", "lr": [1e-3]},
         ),
         (
             "text2sql/run.sh",
