@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 import torch
-from fairseq.search import BeamSearch, Search
+from fairseq.search import BeamSearch, DiverseBeamSearch, Search
 
 from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary
 from tree_fairseq.source_code.language import Language
@@ -100,8 +100,15 @@ class CheckedSearch(Search):
         """Returns fairseq's candidates of ``lprobs``, ``[B, K, V]``, where refused symbols are masked in place."""
         checked: set[tuple[int, int]] = set()
         counts = Counter[tuple[int, bool]]()
+        # Sampling and diverse siblings write into the scores that they get, and diverse groups count at each call what
+        # they share.
+        is_beam = type(self.search) is BeamSearch
+        overlap = self.search.group_overlap if isinstance(self.search, DiverseBeamSearch) else None
         while True:
-            found = self.search.step(step, lprobs, scores, prev_output_tokens, original_batch_idxs)
+            if overlap is not None:
+                self.search.group_overlap = overlap.clone()
+            given = lprobs if is_beam else lprobs.clone()
+            found = self.search.step(step, given, scores, prev_output_tokens, original_batch_idxs)
             if not self.is_active:
                 return found
             refused = self._refused(lprobs, found[1], found[2], prev_output_tokens, checked, counts)

@@ -18,7 +18,13 @@ from typing import Any
 
 import torch
 from fairseq.data import Dictionary
-from fairseq.search import BeamSearch, LengthConstrainedBeamSearch, PrefixConstrainedBeamSearch, Sampling
+from fairseq.search import (
+    BeamSearch,
+    DiverseSiblingsSearch,
+    LengthConstrainedBeamSearch,
+    PrefixConstrainedBeamSearch,
+    Sampling,
+)
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
@@ -201,7 +207,10 @@ class StructuralGenerator(SequenceGenerator):
     def _search_again(self, found, sample, lengths, prefix_tokens, bos_token) -> list[list[dict]]:
         """Finds programs for the sentences that have none; the last resort is a tree that the check refuses."""
         beam, least = self.beam_size, self.legal.smallest_tree
-        self.beam_size = min(_WIDER * beam, self.vocab_size - 1)
+        # Groups divide a beam, and diverse siblings take twice as many symbols of each row as there are rows.
+        has_siblings = isinstance(self._checked.search, DiverseSiblingsSearch)
+        most = self.vocab_size // 2 if has_siblings else self.vocab_size - 1
+        self.beam_size = max(1, min(_WIDER, most // beam)) * beam
         limits = lengths
         while True:
             others = self._search(sample, limits, prefix_tokens, bos_token, list(map(bool, found)))
