@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from tests.end_to_end.commands import hypotheses, run
+from tests.end_to_end.commands import hypotheses, lines_of, run
 from tests.scoring.runs import write_lines
 from tree_fairseq.errors import NotationError
 from tree_fairseq.source_code.schema import Schema
+from tree_fairseq.tree_positional.checked_search import ProgramCheck
 from tree_fairseq.trees.notations import notation_named
 
 PYTHON = [
@@ -82,3 +85,51 @@ def test_all_queries_of_any_model_run_on_the_schema(trained, beam, limit):
     assert len(found) == size
     for text, _ in found.values():
         assert Schema(SCHEMA).runs(text), text
+
+
+SEARCHES = {
+    "plain": ("--sampling",),
+    "top k": ("--sampling", "--sampling-topk", 3),
+    "top p": ("--sampling", "--sampling-topp", 0.95),
+    "groups": ("--diverse-beam-groups", 2),
+    "siblings": ("--diversity-rate", 0.5),
+}
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+@pytest.mark.parametrize(("beam", "limit", "seed"), [(2, 8, 1), (4, 20, 2)])
+def test_other_searches_find_only_programs(trained, name, beam, limit, seed):
+    language, folder, size = trained
+    flags = ("--beam", beam, "--nbest", beam, "--max-len-b", limit, "--grammar", "language", "--seed", seed)
+    is_sql = (folder / "train.code").read_text().startswith("SELECT")
+    if is_sql:
+        (folder / "schema.sql").write_text(SCHEMA)
+        flags += ("--schema", folder / "schema.sql")
+    model = ("--task", "structural_translation", "--path", folder / "model" / "checkpoint_last.pt")
+    output = run("generate", folder / "bin", *model, *flags, *SEARCHES[name], "--gen-subset", "test")
+    assert len(hypotheses(output)) == size
+    for line in output.splitlines():
+        if line.startswith("H-"):
+            *_, text = line.split("\t")
+            language.read(text)
+            assert not is_sql or Schema(SCHEMA).runs(text), text
+
+
+@pytest.mark.parametrize("trained", [("sql", SQL)], ids=["sql"], indirect=True)
+def test_a_sentence_without_a_program_is_named_and_its_output_marked(trained, monkeypatch, tmp_path):
+    _, folder, size = trained
+    model = ("--path", folder / "model" / "checkpoint_last.pt", "--grammar", "language", "--max-len-b", 8, "--beam", 2)
+    task, generate = ("--task", "structural_translation"), ("--gen-subset", "test", "--print-step")
+    output = run("generate", folder / "bin", *task, *model, *generate)
+    assert all(steps.isdecimal() for steps in lines_of("I", output).values()) and "invalid:" not in output
+    monkeypatch.setattr(ProgramCheck, "is_program", lambda self, ids: False)
+    output = run("generate", folder / "bin", *task, *model, *generate)
+    for number, (source, _) in enumerate(SQL):
+        assert f"no program for sentence {number} ({source}); its output is not a program" in output
+        assert lines_of("I", output)[number].endswith(" invalid")
+    output = run("interactive", folder / "bin", *task, *model, stdin="all names\n")
+    assert "no program for sentence (all names); its output is not a program" in output
+    flags = ("--gen-subset", "test", "--output", tmp_path / "out", "--nbest-json", tmp_path / "out.jsonl")
+    run("translate", folder / "bin", *model, *flags)
+    found = [json.loads(line)["hypotheses"][0] for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert [best["unfinished"] for best in found] == [["invalid"]] * size

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tests.tree_positional.all_trees import Vocabulary, by_id, continuations, ranked, rules_of
 from tests.tree_positional.table_models import TableModel, batch
 from tree_fairseq.errors import StructuralSearchError
+from tree_fairseq.tasks import INVALID
 from tree_fairseq.tree_positional import checked_search
 from tree_fairseq.tree_positional.checked_search import MOST_ENDS, MOST_UNBOUND
 from tree_fairseq.tree_positional.search import StructuralGenerator
@@ -392,8 +393,9 @@ def test_a_fault_before_the_last_symbol_is_not_sought_in_the_last_symbol(most, m
     check.is_program = is_program
     assert generate(vocabulary, TableModel(vocabulary.dictionary), beam_size=3, max_len_b=3, check=check)[0]
     assert any(len(prefix) == 2 for prefix in calls) or most == 3
-    assert max(calls.values()) <= 3 * MOST_ENDS, "three searches ask about a prefix"
-    assert sum(calls.values()) <= 3 * most
+    beam = 3  # the outputs are asked about once more, because those that are no programs are marked
+    assert max(calls.values()) <= 3 * MOST_ENDS + beam, "three searches ask about a prefix"
+    assert sum(calls.values()) <= 3 * most + beam
 
 
 def test_a_program_is_kept_where_its_other_last_symbols_are_refused(caplog):
@@ -421,7 +423,44 @@ def test_a_sentence_without_a_program_is_searched_again_and_the_log_says_so(capl
     assert [found(one)[0][0] for one in generate(vocabulary, model, [SOURCE, [5, 2]], max_len_b=5, check=check)] == [
         smallest
     ] * 2
-    assert not caplog.records
     check.allowed.clear()
-    assert generate(vocabulary, model, max_len_b=5, check=check)[0]
-    assert "the search finds no program" in caplog.text
+    [hypotheses] = generate(vocabulary, model, max_len_b=5, check=check)
+    assert [each["steps"] for each in hypotheses] == [f"{len(tree)} {INVALID}" for tree, _ in found(hypotheses)]
+
+
+@pytest.mark.parametrize("strategy", ["sampling", "top k", "top p", "groups", "siblings"])
+def test_other_searches_find_only_what_the_check_allows_at_the_model_s_scores(strategy):
+    vocabulary, limit = Vocabulary.of([0, 0, 0, 0, 0, 0, 1, 2, 2], "dfs", "none"), 5
+    strategies, trees = searches(vocabulary), vocabulary.trees(limit)
+    for seed in range(20):
+        torch.manual_seed(seed)
+        model = TableModel(vocabulary.dictionary, seed, sharpness=3.0)
+        check = Refusals(vocabulary, trees, [tree for tree in trees if hash((seed, tree)) % 4])
+        if seed % 2:
+            check.is_possible = lambda ids: True  # only complete trees are refused
+        options = {"max_len_b": limit, "check": check, "search_strategy": strategies[strategy]}
+        for hypotheses in generate(vocabulary, model, [SOURCE, [5, 2]], beam_size=4, **options):
+            assert hypotheses
+            for (tree, score), hypothesis in zip(found(hypotheses), hypotheses):
+                assert tree in check.allowed and len(tree) <= limit and "steps" not in hypothesis
+                steps = hypothesis["positional_scores"]
+                assert score == pytest.approx(float(steps.mean()), rel=1e-4)
+        if strategy not in ("groups", "siblings"):  # these add penalties to scores
+            source = [5, 2]  # of the last hypotheses
+            following = [model.log_probabilities(source, tree[:place]) for place in range(len(tree))]
+            wanted = [float(scores[symbol]) for symbol, scores in zip(tree, following)]
+            assert steps.tolist() == pytest.approx(wanted, rel=1e-3)
+
+
+@pytest.mark.parametrize("strategy", ["beam", "groups", "siblings"])
+def test_a_symbol_that_the_check_refuses_costs_the_others_nothing(strategy):
+    vocabulary = Vocabulary.of([0] * 15 + [1, 1, 2, 2, 2, 2], "dfs", "none")
+    refused = [index for index, arity in enumerate(vocabulary.table.arity.tolist()) if arity == 0][: MOST_ENDS - 1]
+    names, check = [vocabulary.dictionary[index] for index in refused], Refusals(vocabulary, [], [])
+    check.is_possible = check.is_program = lambda ids: not set(ids) & set(refused)
+    for seed in range(5):
+        model = TableModel(vocabulary.dictionary, seed)
+        options = {"beam_size": 4, "max_len_b": 9, "search_strategy": searches(vocabulary)[strategy]}
+        [checked] = generate(vocabulary, model, check=check, **options)
+        [suppressed] = generate(vocabulary, model, tokens_to_suppress=names, **options)
+        assert_same(checked, found(suppressed))

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from tree_fairseq.errors import ScoringError, missing
 from tree_fairseq.support.python_versions import import_library
-from tree_fairseq.tree_insertion import INVALID
+from tree_fairseq.tasks import INVALID
 from tree_fairseq.trees.text import FaultyLines, read_lines
 
 logger = logging.getLogger(__name__)

@@ -6,5 +6,4 @@ number of a hypothesis that is not a complete tree, or that the target's program
 """
 
 PARTIAL = "partial"  # a hypothesis that reached a limit of steps or nodes
-INVALID = "invalid"  # one that is not a tree, even if its text can be read as one, or that is not a program
 NEAREST = "nearest"  # the nearest program, with --grammar language, to an output that is none

@@ -14,7 +14,8 @@ from tree_fairseq.source_code.field_types import FieldTypes
 from tree_fairseq.source_code.language import Language
 from tree_fairseq.source_code.nearest_program import NearestProgram
 from tree_fairseq.source_code.schema import Schema, is_program
-from tree_fairseq.tree_insertion import INVALID, NEAREST
+from tree_fairseq.tasks import INVALID
+from tree_fairseq.tree_insertion import NEAREST
 from tree_fairseq.tree_insertion.dictionary import NUMBER_MARK, InsertionDictionary, label_of
 from tree_fairseq.tree_insertion.target import TargetTree
 from tree_fairseq.trees.symbols import UNKNOWN_LABEL

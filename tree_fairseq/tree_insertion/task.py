@@ -17,9 +17,10 @@ from tree_fairseq.errors import DataFolderError, InputError, MissingTreesError, 
 from tree_fairseq.nn.modalities import CONSTITUENCY, SEQUENCE, SYMBOLS
 from tree_fairseq.source_code.schema import Schema
 from tree_fairseq.support.options import changed_options, given_flags, option, refuse_flags, refuse_unread
+from tree_fairseq.tasks import INVALID
 from tree_fairseq.tasks.translation import TranslationWithTreesConfig, TranslationWithTreesTask
 from tree_fairseq.tasks.validation_accuracy import ValidationAccuracyConfig, ValidationAccuracyTask
-from tree_fairseq.tree_insertion import INVALID, PARTIAL, dataset
+from tree_fairseq.tree_insertion import PARTIAL, dataset
 from tree_fairseq.tree_insertion.criterion import SlotKlDivergence
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary, require_labels
 from tree_fairseq.tree_insertion.folder import STORE_SUFFIX, InsertionRecord, insertion_trees, open_store

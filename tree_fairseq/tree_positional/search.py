@@ -32,6 +32,7 @@ from tree_fairseq.data_bin.grammar import FieldTable
 from tree_fairseq.data_bin.symbol_dictionary import SymbolTable
 from tree_fairseq.errors import StructuralSearchError
 from tree_fairseq.support.options import refuse_flags
+from tree_fairseq.tasks import INVALID
 from tree_fairseq.tasks.unread_trees import TreeEnsemble
 from tree_fairseq.tree_positional.checked_search import CheckedSearch, ProgramCheck
 from tree_fairseq.tree_positional.hypotheses import LegalSymbols, TreeHypotheses
@@ -116,7 +117,9 @@ class StructuralGenerator(SequenceGenerator):
 
     Symbols have the arities and branches of the table ``symbols``; a ``grammar`` allows them only under its parents and
     branches, or in its fields. With a ``check``, only programs are hypotheses. A sentence for which the search finds
-    none is searched again with more beams, then for ever shorter programs. The other arguments are fairseq's.
+    none is searched again with more beams, then for ever shorter programs. If there is still none, ``steps`` of a
+    hypothesis are their number and INVALID. With ``print_step`` all hypotheses have ``steps``. The other arguments are
+    fairseq's.
 
     Raises:
         StructuralSearchError: an option does not work with trees, or the dictionary makes no tree
@@ -133,7 +136,7 @@ class StructuralGenerator(SequenceGenerator):
         max_len_b: int = 200,
         **options,
     ):
-        search = options.get("search_strategy")
+        search, self._prints_steps = options.get("search_strategy"), options.pop("print_step", False)
         # These would end incomplete trees, or keep complete trees from ending.
         refused = {
             "--match-source-len": options.get("match_source_len") or isinstance(search, LengthConstrainedBeamSearch),
@@ -222,10 +225,13 @@ class StructuralGenerator(SequenceGenerator):
             limits = [max(min(length, longest) // 2, least) for length in limits]
         self.beam_size = beam
         if not all(found):
-            self._warn_once("invalid: the search finds no program for a sentence; its output is not a program")
             self._checked.is_active = False
             others = self._search(sample, lengths, prefix_tokens, bos_token, list(map(bool, found)))
             self._checked.is_active = True
+            for hypothesis in (each for ranked in others for each in ranked):
+                *symbols, _ = hypothesis["tokens"].tolist()
+                if not self._checked.check.is_program(symbols):
+                    hypothesis["steps"] = f"{len(symbols)} {INVALID}"
             found = [mine or other for mine, other in zip(found, others)]
         return found
 
@@ -289,6 +295,7 @@ class StructuralGenerator(SequenceGenerator):
         attention, scores = hypothesis["attention"], hypothesis["positional_scores"]
         return {
             **hypothesis,
+            **({"steps": int(kept.sum()) - 1} if self._prints_steps else {}),
             "tokens": hypothesis["tokens"][kept],
             "attention": attention[:, kept] if attention.numel() else attention,
             "positional_scores": scores[:-1][kept[:-1]],

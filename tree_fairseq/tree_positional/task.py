@@ -1,5 +1,6 @@
 """Translation between sequences and symbol trees: programs, logical forms, parses."""
 
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Optional
@@ -15,11 +16,14 @@ from tree_fairseq.source_code.asdl import AsdlGrammar
 from tree_fairseq.source_code.field_types import FieldTypes
 from tree_fairseq.source_code.schema import Schema
 from tree_fairseq.support.options import option, refuse_unread
+from tree_fairseq.tasks import INVALID
 from tree_fairseq.tasks.translation import TranslationWithTreesConfig, TranslationWithTreesTask
 from tree_fairseq.tasks.validation_accuracy import ValidationAccuracyConfig, ValidationAccuracyTask
 from tree_fairseq.tree_positional.checked_search import ProgramCheck
 from tree_fairseq.tree_positional.search import StructuralGenerator
 from tree_fairseq.trees.notations import notation_named
+
+logger = logging.getLogger(__name__)
 
 
 # fairseq reads the fields' types, so annotations are not postponed in this file.
@@ -74,8 +78,25 @@ class StructuralTranslationTask(ValidationAccuracyTask, TranslationWithTreesTask
                 "grammar": self._grammar(),
                 "check": self._program_check(),
                 "print_alignment": getattr(args, "print_alignment", None),
+                "print_step": getattr(args, "print_step", False),
             }
         return super().build_generator(models, args, seq_gen_cls, extra_gen_cls_kwargs, **kwargs)
+
+    def generate(self, generator, models, sample, prefix_tokens=None, constraints=None):
+        """Generates, and logs each sentence for which the structural search finds no program."""
+        found = super().generate(generator, models, sample, prefix_tokens=prefix_tokens, constraints=constraints)
+        for row, ranked in enumerate(found):
+            if ranked and INVALID in str(ranked[0].get("steps", "")):
+                # Batches of fairseq-interactive have no numbers.
+                number = f" {int(sample['id'][row])}" if "id" in sample else ""
+                tokens = utils.strip_pad(sample["net_input"]["src_tokens"][row], self.source_dictionary.pad())
+                text = self.source_dictionary.string(tokens)
+                logger.warning(
+                    "invalid: the search finds no program for sentence%s (%s); its output is not a program",
+                    number,
+                    text,
+                )
+        return found
 
     def _grammar(self):
         if self.cfg.grammar == "none":
