@@ -188,6 +188,49 @@ def test_a_program_that_does_not_parse_is_named_with_its_place(name, line, colum
     assert "skip-pair" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("line", "column"),
+    [
+        ("hello world", 1),
+        ("  SELEC oops", 3),
+        ("SHOW me the zoos in Oslo", 1),
+        ("EXPLAIN garbage here ((", 1),
+        ("a + 1", 1),
+        ("(name)", 1),
+        ("42", 1),
+        ("drop it", 1),
+        ("use the force", 1),
+    ],
+)
+def test_expressions_and_words_that_sqlglot_does_not_read_are_no_statements(line, column, caplog):
+    with pytest.raises(NotationError, match="neither a query nor") as caught:
+        notation_named("sql").read(line, "a.txt", 7)
+    assert (caught.value.line, caught.value.column) == (7, column) and "skip-pair" in str(caught.value)
+    assert not caplog.records  # of sqlglot
+    label = "Alias this alias", [Tree('Column this | Identifier "hello'), Tree('Identifier "world')]
+    assert not notation_named("sql").accepts(Tree(*label))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "(SELECT 1)",
+        "VALUES (1)",
+        "SELECT 1 UNION SELECT 2",
+        "WITH c AS (SELECT 1) SELECT * FROM c",
+        "INSERT INTO t VALUES (1)",
+        "UPDATE t SET a = 1",
+        "DELETE FROM t WHERE a = 1",
+        "CREATE TABLE t (a INT)",
+        "DROP TABLE t",
+        "ALTER TABLE t ADD COLUMN a INT",
+    ],
+)
+def test_queries_and_changes_of_rows_and_tables_are_statements(line):
+    sql = notation_named("sql")
+    assert sql.accepts(sql.read(line))
+
+
 def test_trees_that_are_no_programs_are_written_and_refused():
     trees = [Tree("Select", [Tree('Identifier "x')]), Tree("<unk>"), Tree("Nothing a b", [Tree("x"), Tree("y")])]
     for language in (notation_named("sql"), Python()):

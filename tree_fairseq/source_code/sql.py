@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import logging
 from importlib import metadata
 from typing import Any
 
@@ -16,15 +17,29 @@ from tree_fairseq.trees.tree import Tree
 _ENUM = "@"  # begins the name of a member of an enumeration of sqlglot
 _USUAL = {("Identifier", "quoted"): False, ("Literal", "is_string"): False}  # which labels leave out
 _TEXT = "text"  # the type of a leaf that is a string in sqlglot
+# What a line may be. sqlglot also reads expressions, such as ``hello world`` (a column with an alias),
+# and as a command all that follows a word like SHOW or EXPLAIN.
+_STATEMENTS = (
+    *("Query", "Values", "Insert", "Update", "Delete", "Merge"),
+    *("Create", "Drop", "Alter", "TruncateTable"),
+)
+
+
+def quiet_sqlglot(needed_for: str) -> Any:
+    """The library sqlglot, which no longer warns of statements that it does not read."""
+    sqlglot = import_library("sqlglot", "code", needed_for)
+    logging.getLogger("sqlglot").setLevel(logging.ERROR)
+    return sqlglot
 
 
 class Sql(Language):
-    """SQL in a dialect of sqlglot, such as ``sqlite`` or ``postgres``; without one, sqlglot's own superset."""
+    """Statements of SQL in a dialect of sqlglot, such as ``sqlite`` or ``postgres``; without one, in its superset."""
 
     def __init__(self, dialect: str = ""):
         self.dialect = dialect
         self.name = f"sql:{dialect}" if dialect else "sql"
-        self._sqlglot = import_library("sqlglot", "code", f"--notation {self.name}")
+        self._sqlglot = quiet_sqlglot(f"--notation {self.name}")
+        self._statements = tuple(getattr(self._sqlglot.exp, name) for name in _STATEMENTS)
         try:
             self._sqlglot.Dialect.get_or_raise(dialect or None)
         except ValueError as error:
@@ -45,6 +60,9 @@ class Sql(Language):
         statements = [statement for statement in statements if statement is not None]
         if len(statements) != 1:
             raise NotationError(f"{len(statements)} statements", hint="A line contains one statement.")
+        if not isinstance(statements[0], self._statements):
+            start = len(text) - len(text.lstrip()) + 1
+            raise syntax_error("SQL", "neither a query nor a statement that changes rows or tables", text, 1, start)
         return _tree(statements[0])
 
     def unparse(self, tree: Tree) -> str:
