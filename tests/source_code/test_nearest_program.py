@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 from tests.source_code.programs import SHARED, real_lines
 from tests.source_code.test_scopes import SCHEMA, SQL
+from tree_fairseq.source_code.complete_programs import is_program
 from tree_fairseq.source_code.field_types import ROOT, FieldTypes
 from tree_fairseq.source_code.nearest_program import NearestProgram
 from tree_fairseq.source_code.productions import parse_label
-from tree_fairseq.source_code.schema import Schema, is_program
+from tree_fairseq.source_code.schema import Schema
 
 TYPES = FieldTypes({ROOT: {"S"}, "S.a": {"A", "B"}, "S.b": {"B", "S"}, "A.x": {"B"}, "A.y": {"A", "B"}})
 LABELS = ["S a b", "S a", "A x y", "A y", 'B "1', 'B "2']

@@ -14,11 +14,12 @@ from collections.abc import Iterable, Sequence
 from os.path import commonprefix
 from typing import NamedTuple
 
+from tree_fairseq.source_code.complete_programs import is_program
 from tree_fairseq.source_code.field_types import ROOT, FieldTypes, type_of
 from tree_fairseq.source_code.language import Language
 from tree_fairseq.source_code.partial_query import PartialQuery
 from tree_fairseq.source_code.productions import parse_label
-from tree_fairseq.source_code.schema import Schema, is_program
+from tree_fairseq.source_code.schema import Schema
 from tree_fairseq.source_code.scopes import Unbound
 from tree_fairseq.trees.tree import Tree, tree_from_preorder
 

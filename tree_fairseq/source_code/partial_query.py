@@ -2,12 +2,19 @@
 
 The symbols of a query are generated in preorder. Each of them makes a new state of a few open nodes and their scopes
 from the state before, so a search pays for one symbol, however long the query is. SQLite has the last word on complete
-queries; what is refused here is refused by SQLite too, however the query ends. Comparisons of a number with a text are
-the exception: SQLite runs them, and they hold for no row.
+queries; what is refused here is refused by SQLite too, however the query ends, with three exceptions:
+
+* Two tables of a query share a name.
+* A column of numbers is compared with a text that is no number, ``area = 'texas'``: that says the same of every row.
+  Columns are compared with any others, because SQLite converts a text that is a number, and keeps dates as texts.
+* A name in double quotes is that of no column. SQLite takes it for a text, and queries of real data rely on that
+  (``name = "texas"``). So it may be an operand of a comparison or an argument of a function. It must be a column in the
+  result, in aggregates, under AND or ``+``, in GROUP BY, in ORDER BY, and beside a constant (``"nowhere" < 3``).
 """
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from tree_fairseq.source_code.productions import REST, Link, is_piece, parse_label
@@ -17,10 +24,19 @@ from tree_fairseq.source_code.scopes import ANY_NAME, Column, Name, Scope, Scope
 _SETS = ("Union", "Except", "Intersect")
 _SOURCES = ("from_", "joins", "laterals")
 _COMPARISONS = ("EQ", "NEQ", "GT", "GTE", "LT", "LTE")
+_PREDICATES = (*_COMPARISONS, "Is", "Like", "Between")
 _AGGREGATES = ("Count", "Sum", "Avg")  # MAX and MIN of several arguments are no aggregates
-_CONCERNED = ("Column", "Table", "Distinct", *_AGGREGATES, "Max", "Min")
+_CONCERNED = ("Column", "Table", "Distinct", *_AGGREGATES, "Max", "Min", "Null", "Boolean", "Placeholder")
 _WITHOUT_AGGREGATES = ("where", "joins", "group")
-_QUOTED = "Quoted identifier"  # the kind of an identifier in quotation marks
+# Where a text says nothing, so a quoted name is a column.
+_WITHOUT_TEXTS = (
+    *("Select", "Alias", "Distinct", "Group", "Order", "Ordered", *_AGGREGATES, "Max", "Min"),
+    *("Where", "Having", "Join", "And", "Or", "Not", "Add", "Sub", "Mul", "Div", "Mod", "Neg"),
+)
+_QUOTED = "Quoted identifier"  # the kind of an identifier in quotation marks, and of a column that may be a text
+_STRING = "String"  # the kind of a literal that is a text
+_CONSTANTS = (_QUOTED, _STRING, "Literal", "Placeholder", "Parameter", "Null", "Boolean")
+_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*")  # texts that SQLite converts
 _NAMES = ("Identifier", _QUOTED)
 # The role of a node's children by the role of the node and by their field; other fields have the role under "".
 _ROLES = {
@@ -50,7 +66,7 @@ class _Value(NamedTuple):
 
     kind: str
     name: Name | None = None  # of an identifier, of an alias, and of a column
-    affinity: str | None = None  # of a column
+    type: str | None = None  # "number" of a column of numbers, "text" of a literal that is no number
     columns: dict[str, str | None] | None = None  # of a query; None if they are not known
 
 
@@ -117,7 +133,8 @@ class PartialQuery:
             self._enter(link, ("",) * arity if is_spelled else _fields(link), text if is_spelled else None)
 
     def _enter(self, link: Link, missing: tuple[str, ...], text: str | None) -> None:
-        kind, place = _QUOTED if "+quoted" in link.words else link.type, self._next_place()
+        kind = _QUOTED if "+quoted" in link.words else _STRING if "+is_string" in link.words else link.type
+        place = self._next_place()
         in_aggregate = self._open is not None and self._open.kind in _AGGREGATES
         if len(missing) > 1 and (kind in _AGGREGATES or (kind == "Distinct" and in_aggregate)):
             raise Unbound  # an aggregate has one argument, and so has the DISTINCT in it
@@ -177,7 +194,8 @@ class PartialQuery:
         kind, place = node.kind, node.place
         values = list(node.values.values())
         if node.text is not None:
-            return _Value(kind, Name(node.text, True))
+            is_text = kind == _STRING and not _NUMBER.fullmatch(node.text)
+            return _Value(kind, Name(node.text, True), "text" if is_text else None)
         if place.role == "select":
             scope = scopes.pop()
             return _Value(kind, columns=None if scope.has_star else scope.outputs)
@@ -189,10 +207,13 @@ class PartialQuery:
             scopes.add(place.scope, _source(node, scopes[place.scope].tables))
         elif place.role == "column":
             return _column(node, scopes)
-        elif place.role == "expression" and kind in _COMPARISONS:
-            affinities = {value.affinity for value in values}
-            if len(affinities) > 1 and None not in affinities:
+        elif place.role == "expression" and kind in ("Neg", "Paren") and values[0].kind in _CONSTANTS:
+            return values[0] if kind == "Paren" else values[0]._replace(type=None)
+        elif place.role == "expression" and kind in _PREDICATES:
+            if kind in _COMPARISONS and {value.type for value in values} == {"number", "text"}:
                 raise Unbound
+            if all(value.kind in _CONSTANTS for value in values):
+                _require_column([value.name for value in values if value.kind == _QUOTED and value.name], place, scopes)
         name = node.values.get("alias") if kind == "Alias" else values[0] if values and place.role == "name" else None
         return _Value(kind, name and name.name)
 
@@ -215,13 +236,36 @@ class PartialQuery:
 def _column(node: _Node, scopes: Scopes) -> _Value:
     this, table = node.values.get("this"), node.name("table")
     name = node.name("this") if this is None or this.kind in _NAMES else ANY_NAME
-    # SQLite takes a quoted name that is no column for a text.
-    if name is None or node.has("db") or (table is None and this is not None and this.kind == _QUOTED):
+    if name is None or node.has("db"):
         return _Value("Column", name)
-    place, column = node.place, Column(name, table)
-    affinity = scopes.find(place.scope, column, with_outputs=not place.is_output, outputs_first=place.is_order)
+    if table is None and this is not None and this.kind == _QUOTED and _may_be_text(node):
+        return _Value(_QUOTED, name)
     is_star = this is not None and this.kind == "Star"
-    return _Value("Star" if is_star else "Column", name, affinity)
+    return _Value("Star" if is_star else "Column", name, _type(Column(name, table), node.place, scopes))
+
+
+def _type(column: Column, place: _Place, scopes: Scopes) -> str | None:
+    return scopes.find(place.scope, column, with_outputs=not place.is_output, outputs_first=place.is_order)
+
+
+def _may_be_text(node: _Node) -> bool:
+    """Whether a column stands where a text says something."""
+    above = node.above
+    while above is not None and above.kind == "Paren":
+        above = above.above
+    return above is not None and above.kind not in _WITHOUT_TEXTS
+
+
+def _require_column(names: list[Name], place: _Place, scopes: Scopes) -> None:
+    """Raises Unbound if none of the quoted names that are compared with constants can be a column."""
+    for number, name in enumerate(names, start=1):
+        try:
+            # A name that a missing table must have is noted if no other one can be the column.
+            _type(Column(name, None), place, scopes if len(names) == 1 else Scopes(scopes))
+            return
+        except Unbound:
+            if number == len(names):
+                raise
 
 
 def _source(node: _Node, tables: dict[str, dict[str, str | None] | None] | None) -> Source:

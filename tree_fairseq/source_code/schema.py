@@ -8,22 +8,26 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
 from tree_fairseq.errors import NotationError
-from tree_fairseq.source_code.language import Language
-from tree_fairseq.support.python_versions import import_library
-from tree_fairseq.trees.tree import Tree
+from tree_fairseq.source_code.sql import quiet_sqlglot
 
 logger = logging.getLogger(__name__)
 
 _MAGIC = b"SQLite format 3\0"  # how the files of databases begin
+# The types of numbers. SQLite also takes DATE, BOOLEAN and unknown ones for types of numbers, which often have texts.
+_NUMBERS = re.compile(
+    r"\b(U?(TINY|SMALL|MEDIUM|BIG)?INT(EGER)?\d*|(SMALL|BIG)?SERIAL|REAL|FLOAT\d*|DOUBLE|DEC(IMAL)?|NUMERIC|NUMBER)\b",
+    re.I,
+)
 
 
 class Schema:
-    """The tables of a database, by name: their columns with their affinities, ``number``, ``text`` or None."""
+    """The tables of a database, by name: their columns, with ``number`` for those of numbers and None for others."""
 
     def __init__(self, statements: str):
         self._database = sqlite3.connect(":memory:", check_same_thread=False)
@@ -33,7 +37,7 @@ class Schema:
 
     def _columns(self, table: str) -> dict[str, str | None]:
         rows = self._database.execute("SELECT name, type FROM pragma_table_info(?)", (table,))
-        return {name: _affinity(declared) for name, declared in rows}
+        return {name: "number" if _is_number(declared) else None for name, declared in rows}
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> Schema:
@@ -66,7 +70,11 @@ class Schema:
             raise
 
     def runs(self, query: str) -> bool:
-        """Whether SQLite can run a query on these tables, with any values of its parameters."""
+        """Whether SQLite can run a query on these tables, with any values of its parameters.
+
+        SQLite takes a name in double quotes that is no column for a text. That stays, because queries of real data have
+        such texts; PartialQuery refuses those that are none.
+        """
         try:
             self._database.execute(f"EXPLAIN {query}").close()
         except sqlite3.ProgrammingError as error:
@@ -76,17 +84,8 @@ class Schema:
         return True
 
 
-def is_program(tree: Tree, language: Language, schema: Schema | None) -> bool:
-    """Whether the language reads what is written for a tree, and it runs on the schema, if there is one."""
-    return (schema is None or schema.runs(language.write(tree))) and language.accepts(tree)
-
-
-def _affinity(declared: str) -> str | None:
-    """The affinity of a declared type by SQLite's rules."""
-    name = declared.upper()
-    if "INT" not in name and any(part in name for part in ("CHAR", "CLOB", "TEXT")):
-        return "text"
-    return None if not name or "BLOB" in name else "number"
+def _is_number(declared: str) -> bool:
+    return _NUMBERS.search(declared.partition("(")[0]) is not None
 
 
 def _statements(path: Path) -> str:
@@ -100,13 +99,12 @@ def _statements(path: Path) -> str:
 
 
 def _for_sqlite(text: str, dialect: str) -> Iterator[str]:
-    """Yields the tables and views of another database as SQLite has them, with kinds of columns and without keys.
+    """Yields the tables and views of another database as SQLite has them, with the types of numbers and without keys.
 
     Yields nothing if the text is not of the dialect.
     """
-    sqlglot = import_library("sqlglot", "code", "--schema")
-    exp, kinds = sqlglot.exp, sqlglot.exp.DataType
-    logging.getLogger("sqlglot").setLevel(logging.ERROR)  # most statements of a dump are not read, and need not be
+    sqlglot = quiet_sqlglot("--schema")  # most statements of a dump are not read, and need not be
+    exp = sqlglot.exp
     try:
         parsed = sqlglot.parse(text, read=dialect)
     except sqlglot.errors.SqlglotError:
@@ -119,11 +117,8 @@ def _for_sqlite(text: str, dialect: str) -> Iterator[str]:
         if isinstance(statement.this, exp.Schema):
             columns = list(statement.this.find_all(exp.ColumnDef))
             for column in columns:
-                text, number = (
-                    column.kind is not None and column.kind.is_type(*types)
-                    for types in (kinds.TEXT_TYPES, kinds.NUMERIC_TYPES)
-                )
-                column.set("kind", kinds.build("text" if text else "decimal") if text or number else None)
+                is_number = column.kind is not None and _is_number(column.kind.sql())
+                column.set("kind", exp.DataType.build("decimal") if is_number else None)
                 column.set("constraints", None)
             statement.this.set("expressions", columns)
             statement.set("properties", None)

@@ -35,7 +35,7 @@ class Column(NamedTuple):
 
 
 class Source(NamedTuple):
-    """A table of FROM; ``columns`` have their affinities, and are None if they are not known."""
+    """A table of FROM; ``columns`` have their types, and are None if they are not known."""
 
     name: Name
     columns: dict[str, str | None] | None
@@ -75,7 +75,7 @@ class Scopes(list[Scope]):
     def find(
         self, place: int, column: Column, *, with_outputs: bool = False, outputs_first: bool = False
     ) -> str | None:
-        """The affinity of a column, None if it has none. Raises Unbound if nothing can bind it.
+        """The type of a column, None if it is not one of numbers. Raises Unbound if nothing can bind it.
 
         With ``outputs_first``, a column of the result hides those of the tables.
         """

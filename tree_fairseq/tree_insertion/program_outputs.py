@@ -10,10 +10,11 @@ from collections.abc import Iterable
 import torch
 
 from tree_fairseq.errors import DataFolderError
+from tree_fairseq.source_code.complete_programs import is_program
 from tree_fairseq.source_code.field_types import FieldTypes
 from tree_fairseq.source_code.language import Language
 from tree_fairseq.source_code.nearest_program import NearestProgram
-from tree_fairseq.source_code.schema import Schema, is_program
+from tree_fairseq.source_code.schema import Schema
 from tree_fairseq.tasks import INVALID
 from tree_fairseq.tree_insertion import NEAREST
 from tree_fairseq.tree_insertion.dictionary import NUMBER_MARK, InsertionDictionary, label_of

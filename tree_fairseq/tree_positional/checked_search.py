@@ -14,9 +14,10 @@ import torch
 from fairseq.search import BeamSearch, DiverseBeamSearch, Search
 
 from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary
+from tree_fairseq.source_code.complete_programs import is_program
 from tree_fairseq.source_code.language import Language
 from tree_fairseq.source_code.partial_query import PartialQuery
-from tree_fairseq.source_code.schema import Schema, is_program
+from tree_fairseq.source_code.schema import Schema
 from tree_fairseq.source_code.scopes import Unbound
 from tree_fairseq.tree_positional.hypotheses import TreeHypotheses
 
