@@ -81,8 +81,9 @@ def test_all_queries_of_any_model_run_on_the_schema(trained, beam, limit):
     schema.write_text(SCHEMA)
     model = ("--task", "structural_translation", "--path", folder / "model" / "checkpoint_last.pt", "--schema", schema)
     search = ("--beam", beam, "--max-len-a", 0, "--max-len-b", limit, "--grammar", "language")
-    found = hypotheses(run("generate", folder / "bin", *model, *search, "--gen-subset", "test"))
-    assert len(found) == size
+    output = run("generate", folder / "bin", *model, *search, "--gen-subset", "test")
+    found = hypotheses(output)
+    assert len(found) == size and f"[trees] 0 of {size} training queries do not run on the schema\n" in output
     for text, _ in found.values():
         assert Schema(SCHEMA).runs(text), text
 

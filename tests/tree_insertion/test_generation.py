@@ -14,6 +14,7 @@ from tests.tree_insertion.test_preprocessing import preprocess
 from tests.tree_insertion.test_task import batches, task_of
 from tree_fairseq import errors
 from tree_fairseq.tree_insertion import model, sequences  # noqa: F401  (register)
+from tree_fairseq.trees.text import escape_label
 
 LINES = ("( f ( g a ) b )", "( f b )", "a", "( f b ( g a ) )")
 
@@ -121,6 +122,40 @@ def test_options_of_programs_that_nothing_reads_are_refused(folder, programs):
         task_of(folder, grammar="language")._program_outputs()
     with pytest.raises(errors.InputError, match="it goes with --grammar language"):
         task_of(programs, schema="schema.sql")._program_outputs()
+
+
+@pytest.mark.parametrize(
+    ("notation", "message"),
+    [
+        ("sql", "2 of 3 training queries do not run on the schema: use --target-notation sql:sqlite for a SQLite file"),
+        ("sql:sqlite", "1 of 3 training queries do not run on the schema"),
+    ],
+)
+def test_training_queries_that_do_not_run_are_counted(tmp_path, notation, message, caplog):
+    queries = ("SELECT name FROM t", "SELECT INSTR(name, 'x') FROM t", "SELECT nowhere FROM t", "SELECT name FROM t")
+    data = preprocess(
+        corpus_of(tmp_path / "text", train=queries), tmp_path / "bin", "--target-notation", notation, splits=("train",)
+    )
+    (tmp_path / "schema.sql").write_text("CREATE TABLE t (name TEXT)")
+    caplog.set_level("INFO")
+    task_of(data, grammar="language", schema=str(tmp_path / "schema.sql"))._program_outputs()
+    assert f"[trees] {message}" in [record.getMessage() for record in caplog.records]
+
+
+def test_an_output_with_an_invented_column_in_quotes_becomes_a_query_without_it(tmp_path):
+    queries = ("SELECT name FROM t", 'SELECT name FROM t WHERE name = "nowhere"')
+    data = preprocess(
+        corpus_of(tmp_path / "text", train=queries), tmp_path / "bin", "--target-notation", "sql", splits=("train",)
+    )
+    (tmp_path / "schema.sql").write_text("CREATE TABLE t (name TEXT)")
+    programs = task_of(data, grammar="language", schema=str(tmp_path / "schema.sql"))._program_outputs()
+    dictionary, language = programs.dictionary, programs.nearest.language
+    tree = language.read('SELECT "nowhere" FROM t')
+    hypothesis = {
+        "tokens": torch.tensor([dictionary.index(f"{escape_label(each.label)}::1") for each in tree.preorder()])
+    }
+    assert programs.complete(hypothesis, tree) == ["nearest"]
+    assert dictionary.string(hypothesis["tokens"]) == "SELECT name FROM t"
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from tree_fairseq.data_bin.manifest import Export, Manifest
 from tree_fairseq.data_bin.token_files import load_dictionary, require_equal_lengths, token_words
 from tree_fairseq.data_bin.tree_store import TreeStore, load_label_dictionary
 from tree_fairseq.trees.bracket import write_forest
-from tree_fairseq.trees.tree import Forest
+from tree_fairseq.trees.tree import Forest, Tree
 
 
 def exports_of(manifest: Manifest) -> dict[str, Export]:
@@ -48,12 +48,17 @@ def _export_brackets(lang: str, folder: Path, split: str) -> Iterable[str]:
     return map(write_forest, export_forests(folder, lang, split))
 
 
-def _export_symbols(lang: str, folder: Path, split: str) -> Iterator[str]:
-    """Writes the symbol trees of a split in their notation; symbols that the dictionary lacks are ``<unk>``."""
+def symbol_trees(folder: Path, lang: str, split: str) -> Iterator[Tree]:
+    """Yields the symbol trees of a split; symbols that the dictionary lacks are ``<unk>``.
+
+    Raises DataFolderError if there are no trees or a file is damaged.
+    """
     manifest = Manifest.load(folder)
     manifest.verify_quickly(folder, lang, [split])
-    side = manifest.symbols[lang]
-    notation = side.notation_in(folder)
     prefix = folder / manifest.split(lang, split).prefix
-    for symbols in token_words(prefix, load_dictionary(folder, lang)):
-        yield notation.write(side.encoding.decode(symbols))
+    return map(manifest.symbols[lang].encoding.decode, token_words(prefix, load_dictionary(folder, lang)))
+
+
+def _export_symbols(lang: str, folder: Path, split: str) -> Iterator[str]:
+    notation = Manifest.load(folder).symbols[lang].notation_in(folder)
+    return map(notation.write, symbol_trees(folder, lang, split))

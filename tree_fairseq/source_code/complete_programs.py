@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
+import logging
+from collections.abc import Iterable
+
 from tree_fairseq.source_code.language import Language
 from tree_fairseq.source_code.partial_query import PartialQuery
 from tree_fairseq.source_code.schema import Schema
 from tree_fairseq.source_code.scopes import Unbound
+from tree_fairseq.trees.symbols import UNKNOWN_LABEL
 from tree_fairseq.trees.tree import Tree
+
+logger = logging.getLogger(__name__)
+
+_MOST_COUNTED = 1000  # training queries that are run, because each takes a millisecond or more
 
 
 def is_program(tree: Tree, language: Language, schema: Schema | None) -> bool:
@@ -24,3 +33,15 @@ def _is_bound(query: Tree, schema: Schema) -> bool:
     except Unbound:
         return False
     return True
+
+
+def report_queries_that_do_not_run(queries: Iterable[Tree], language: Language, schema: Schema) -> None:
+    """Logs how many of the first training queries do not run on the schema; those with unknown labels do not count."""
+    distinct = {
+        tuple(node.label for node in query.preorder()): query for query in itertools.islice(queries, _MOST_COUNTED)
+    }
+    known = [query for labels, query in distinct.items() if not any(UNKNOWN_LABEL in label for label in labels)]
+    failing = sum(not schema.runs(language.write(query)) for query in known)
+    # Other dialects rename functions, such as INSTR to STR_POSITION, and SQLite refuses these names.
+    advice = ": use --target-notation sql:sqlite for a SQLite file" if failing and language.name != "sql:sqlite" else ""
+    logger.info("[trees] %d of %d training queries do not run on the schema%s", failing, len(known), advice)

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import torch
 
 from tree_fairseq.errors import DataFolderError
-from tree_fairseq.source_code.complete_programs import is_program
+from tree_fairseq.source_code.complete_programs import is_program, report_queries_that_do_not_run
 from tree_fairseq.source_code.field_types import FieldTypes
 from tree_fairseq.source_code.language import Language
 from tree_fairseq.source_code.nearest_program import NearestProgram
@@ -46,6 +46,8 @@ class ProgramOutputs:
         counts = Counter(node.label for tree in known for node in tree.preorder())
         labels = [label for label, _ in counts.most_common() if label != UNKNOWN_LABEL]
         self.nearest = NearestProgram(language, FieldTypes.of_trees(known), labels, schema)
+        if schema is not None:
+            report_queries_that_do_not_run(known, language, schema)
         self._find = functools.lru_cache(maxsize=10_000)(self.nearest.find)  # models repeat their faults
 
     def complete(self, hypothesis: dict, tree: Tree | None) -> list[str]:
