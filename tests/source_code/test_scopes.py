@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from preprocess.text2sql import prepare
 from tests.source_code.programs import SHARED, real_lines
-from tree_fairseq.source_code.complete_programs import is_program
+from tree_fairseq.source_code.complete_programs import is_bound, is_program
 from tree_fairseq.source_code.partial_query import PartialQuery
 from tree_fairseq.source_code.schema import Schema
 from tree_fairseq.source_code.scopes import Unbound
@@ -185,9 +185,9 @@ def test_columns_are_compared_with_any_others_because_sqlite_converts_their_valu
 )
 def test_an_invented_column_in_quotes_is_refused_although_sqlite_takes_it_for_a_text(query):
     assert SCHEMA.runs(query) and not allowed(SQL.read(query))[-1]
-    assert not is_program(SQL.read(query), SQL, SCHEMA)
+    assert not (is_bound(SQL.read(query), SCHEMA) and is_program(SQL.read(query), SQL, SCHEMA))
     known = SQL.read(query.replace("nowhere", "capital"))
-    assert is_program(known, SQL, SCHEMA)
+    assert is_bound(known, SCHEMA) and is_program(known, SQL, SCHEMA)
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_an_invented_column_in_quotes_is_refused_although_sqlite_takes_it_for_a_
     ],
 )
 def test_a_text_in_double_quotes_is_allowed_where_a_value_stands(query):
-    assert is_program(SQL.read(query), SQL, SCHEMA)
+    assert is_bound(SQL.read(query), SCHEMA) and is_program(SQL.read(query), SQL, SCHEMA)
 
 
 @pytest.mark.parametrize(

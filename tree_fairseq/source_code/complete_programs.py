@@ -20,12 +20,11 @@ _MOST_COUNTED = 1000  # training queries that are run, because each takes a mill
 
 def is_program(tree: Tree, language: Language, schema: Schema | None) -> bool:
     """Whether the language reads what is written for a tree, and it runs on the schema, if there is one."""
-    runs = schema is None or schema.runs(language.write(tree))
-    return runs and language.accepts(tree) and (schema is None or _is_bound(tree, schema))
+    return (schema is None or schema.runs(language.write(tree))) and language.accepts(tree)
 
 
-def _is_bound(query: Tree, schema: Schema) -> bool:
-    """Whether a query keeps the rules for partial ones, some of which SQLite lacks."""
+def is_bound(query: Tree, schema: Schema) -> bool:
+    """Whether a query keeps the rules for partial ones, some of which SQLite lacks; a search asks while it grows."""
     state = PartialQuery(schema)
     try:
         for node in query.preorder():

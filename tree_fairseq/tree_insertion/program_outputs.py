@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import torch
 
 from tree_fairseq.errors import DataFolderError
-from tree_fairseq.source_code.complete_programs import is_program, report_queries_that_do_not_run
+from tree_fairseq.source_code.complete_programs import is_bound, is_program, report_queries_that_do_not_run
 from tree_fairseq.source_code.field_types import FieldTypes
 from tree_fairseq.source_code.language import Language
 from tree_fairseq.source_code.nearest_program import NearestProgram
@@ -55,7 +55,8 @@ class ProgramOutputs:
 
         ``tree`` is that of the output, None if it is no tree. Programs stay, and so does what has none near it.
         """
-        if tree is not None and is_program(tree, self.nearest.language, self.nearest.schema):
+        language, schema = self.nearest.language, self.nearest.schema
+        if tree is not None and is_program(tree, language, schema) and (schema is None or is_bound(tree, schema)):
             return []
         dictionary = self.dictionary
         ids = dictionary.kept(hypothesis["tokens"].tolist())

@@ -14,7 +14,7 @@ import torch
 from fairseq.search import BeamSearch, DiverseBeamSearch, Search
 
 from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary
-from tree_fairseq.source_code.complete_programs import is_program
+from tree_fairseq.source_code.complete_programs import is_bound, is_program
 from tree_fairseq.source_code.language import Language
 from tree_fairseq.source_code.partial_query import PartialQuery
 from tree_fairseq.source_code.schema import Schema
@@ -48,7 +48,11 @@ class ProgramCheck:
 
     def is_program(self, ids: Sequence[int]) -> bool:
         """Whether the language reads a program, and the database can run it."""
-        return self.is_possible(ids) and is_program(self._dictionary.tree(ids), self._language, self._schema)
+        if not self.is_possible(ids):
+            return False
+        tree = self._dictionary.tree(ids)
+        was_asked = self._schema is None or self._states  # about each symbol, but for trees level by level
+        return is_program(tree, self._language, self._schema) and (was_asked or is_bound(tree, self._schema))
 
     def is_possible(self, ids: Sequence[int]) -> bool:
         """Whether the names of an incomplete program are bound, or may still be."""
