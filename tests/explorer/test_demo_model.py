@@ -88,7 +88,7 @@ def test_a_hostile_query_does_no_harm(questions, monkeypatch, query):
     record = questions.explain_line("which cities are there")
     for output in record.systems:
         found = output.views["query"]
-        assert found["parses"] == (query != "SELECT name FROM") and found["problem"] and not found["rows"]
+        assert found["parses"] == query.startswith(("DROP", "SELECT load")) and found["problem"] and not found["rows"]
     assert DATABASE.read_bytes() == before and not list(DATABASE.parent.glob("*-journal"))
 
 

@@ -1,6 +1,5 @@
 """Translation between sequences and symbol trees: programs, logical forms, parses."""
 
-import contextlib
 import logging
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ from fairseq.tasks import register_task
 from tree_fairseq.data_bin.grammar import FieldTable, TypedGrammar, load_grammar
 from tree_fairseq.data_bin.kinds import symbol_trees
 from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary
-from tree_fairseq.errors import DataFolderError, InputError, MissingTreesError
+from tree_fairseq.errors import DataFolderError, MissingTreesError
 from tree_fairseq.nn.modalities import CONSTITUENCY, SEQUENCE, SYMBOLS
 from tree_fairseq.source_code.asdl import AsdlGrammar
 from tree_fairseq.source_code.complete_programs import report_queries_that_do_not_run
@@ -140,10 +139,12 @@ class StructuralTranslationTask(ValidationAccuracyTask, TranslationWithTreesTask
         schema = None if self.cfg.schema is None else Schema.load(self.cfg.schema)
         language = notation_named(self.target_side.record.notation)
         if schema is not None:
-            folder = Path(utils.split_paths(self.cfg.data)[0])
-            with contextlib.suppress(InputError):  # a folder may have only a test set
-                queries = symbol_trees(folder, self.cfg.target_lang, "train")
-                report_queries_that_do_not_run(queries, language, schema)
+            folder, (source, target) = (
+                Path(utils.split_paths(self.cfg.data)[0]),
+                (self.cfg.source_lang, self.cfg.target_lang),
+            )
+            if (folder / f"train.{source}-{target}.{target}.bin").exists():  # a folder may have only a test set
+                report_queries_that_do_not_run(symbol_trees(folder, target, "train"), language, schema)
         return ProgramCheck(self.target_dictionary, language, schema)
 
     def count_accurate(self, sample: dict, hypotheses: list[list[dict]]) -> int:
