@@ -15,7 +15,7 @@ from tree_fairseq.trees.tree import Tree
 
 logger = logging.getLogger(__name__)
 
-_MOST_COUNTED = 1000  # training queries that are run, because each takes a millisecond or more
+_MOST_COUNTED = 200  # training queries that are run, because every search waits for them when it starts
 
 
 def is_program(tree: Tree, language: Language, schema: Schema | None) -> bool:

@@ -17,8 +17,8 @@ from tree_fairseq.trees.tree import Tree
 _ENUM = "@"  # begins the name of a member of an enumeration of sqlglot
 _USUAL = {("Identifier", "quoted"): False, ("Literal", "is_string"): False}  # which labels leave out
 _TEXT = "text"  # the type of a leaf that is a string in sqlglot
-# What a line may be. sqlglot also reads expressions, such as ``hello world`` (a column with an alias),
-# and as a command all that follows a word like SHOW or EXPLAIN.
+# What a line may be. sqlglot also reads expressions, such as ``hello world`` (a column with an alias), and as a command
+# all that follows a word like SHOW or EXPLAIN.
 _STATEMENTS = (
     *("Query", "Values", "Insert", "Update", "Delete", "Merge"),
     *("Create", "Drop", "Alter", "TruncateTable"),

@@ -7,6 +7,7 @@ would take: one that is refused makes room for the next.
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Sequence
 
@@ -26,7 +27,7 @@ MOST_ENDS = 8
 MOST_UNBOUND = 3
 """After so many refusals of a continuation in one step, all of them are asked at once."""
 MOST_STATES = 10_000
-"""So many states of partial queries are kept."""
+"""So many states of partial queries are kept, and so many answers about complete programs."""
 MOST_REFUSALS = 1000
 """So many programs of a sentence are refused in a search before it may end no more; shorter ones are sought then."""
 
@@ -86,12 +87,15 @@ class ProgramCheck:
 class CheckedSearch(Search):
     """A search of fairseq whose candidates are checked; a refused one gets the score ``masked``.
 
-    ``longest`` is the number of symbols of the longest program that was refused.
+    ``longest`` is the number of symbols of the longest program that was refused. ``is_program`` has the answers of the
+    check, which it keeps.
     """
 
     def __init__(self, search: Search, dictionary: SymbolDictionary, check: ProgramCheck, masked: float):
         super().__init__(dictionary)
         self.search, self.check, self._masked = search, check, masked
+        # A sentence without a program is searched several times, and its beams hold the same ones.
+        self.is_program = functools.lru_cache(maxsize=MOST_STATES)(lambda ids: check.is_program(ids))
         self.stop_on_max_len = search.stop_on_max_len
         self.trees: TreeHypotheses | None = None
         self.is_active = True
@@ -156,7 +160,7 @@ class CheckedSearch(Search):
         return refused
 
     def _is_program(self, sentence: int, ids: list[int]) -> bool:
-        if self._refusals[sentence] < MOST_REFUSALS and self.check.is_program(ids):
+        if self._refusals[sentence] < MOST_REFUSALS and self.is_program(tuple(ids)):
             return True
         self.longest = max(self.longest, len(ids))
         self._refusals[sentence] += 1

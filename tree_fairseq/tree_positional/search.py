@@ -230,7 +230,7 @@ class StructuralGenerator(SequenceGenerator):
             self._checked.is_active = True
             for hypothesis in (each for ranked in others for each in ranked):
                 *symbols, _ = hypothesis["tokens"].tolist()
-                if not self._checked.check.is_program(symbols):
+                if not self._checked.is_program(tuple(symbols)):
                     hypothesis["steps"] = f"{len(symbols)} {INVALID}"
             found = [mine or other for mine, other in zip(found, others)]
         return found

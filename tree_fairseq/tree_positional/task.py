@@ -139,10 +139,8 @@ class StructuralTranslationTask(ValidationAccuracyTask, TranslationWithTreesTask
         schema = None if self.cfg.schema is None else Schema.load(self.cfg.schema)
         language = notation_named(self.target_side.record.notation)
         if schema is not None:
-            folder, (source, target) = (
-                Path(utils.split_paths(self.cfg.data)[0]),
-                (self.cfg.source_lang, self.cfg.target_lang),
-            )
+            folder = Path(utils.split_paths(self.cfg.data)[0])
+            source, target = self.cfg.source_lang, self.cfg.target_lang
             if (folder / f"train.{source}-{target}.{target}.bin").exists():  # a folder may have only a test set
                 report_queries_that_do_not_run(symbol_trees(folder, target, "train"), language, schema)
         return ProgramCheck(self.target_dictionary, language, schema)
