@@ -274,6 +274,13 @@ def test_breaks_are_kept_where_they_matter_and_signs_stand_before_their_operand(
     assert language.read(written) == language.read(line)
 
 
+def test_a_node_may_begin_with_a_break():
+    pytest.importorskip("tree_sitter_ruby", reason="no Ruby: pip install tree-sitter-ruby")
+    language = notation_named("tree-sitter:tree_sitter_ruby")
+    line = "def a§x§rescue§y§end"
+    assert language.write(language.read(line)) == line
+
+
 def test_a_program_whose_text_has_another_tree_is_refused_and_not_changed():
     lines_of("java")
     with pytest.raises(NotationError, match="cannot be written back as it was read"):

@@ -263,3 +263,21 @@ def test_all_prefixes_of_real_queries_that_run_are_allowed():
     assert len(lines) >= 240
     for line in lines:
         assert all(allowed(SQL.read(line), schema)), line
+
+
+@pytest.mark.parametrize(
+    ("dialect", "query"),
+    [
+        ("postgres", "SELECT NAME FROM CITY WHERE NAME ILIKE 'a%'"),
+        ("postgres", "SELECT STRING_AGG(NAME, ',') FROM CITY"),
+        ("mysql", "SELECT CONCAT(`NAME`, 'a') FROM CITY LIMIT 5, 10"),
+        ("tsql", "SELECT TOP 5 [NAME] FROM CITY"),
+    ],
+)
+def test_sqlite_runs_the_translation_of_a_query_in_another_dialect(dialect, query):
+    language = notation_named(f"sql:{dialect}")
+    tree = language.read(query)
+    assert not SCHEMA.runs(language.write(tree)) and is_program(tree, language, SCHEMA)
+    other = language.read(query.replace("NAME", "NOWHERE"))
+    assert not (is_bound(other, SCHEMA) and is_program(other, language, SCHEMA))
+    assert not is_program(Tree(tree.label, []), language, SCHEMA)  # sqlglot cannot write it

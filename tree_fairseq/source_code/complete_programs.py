@@ -10,6 +10,7 @@ from tree_fairseq.source_code.language import Language
 from tree_fairseq.source_code.partial_query import PartialQuery
 from tree_fairseq.source_code.schema import Schema
 from tree_fairseq.source_code.scopes import Unbound
+from tree_fairseq.source_code.sql import Sql
 from tree_fairseq.trees.symbols import UNKNOWN_LABEL
 from tree_fairseq.trees.tree import Tree
 
@@ -20,7 +21,11 @@ _MOST_COUNTED = 200  # training queries that are run, because every search waits
 
 def is_program(tree: Tree, language: Language, schema: Schema | None) -> bool:
     """Whether the language reads what is written for a tree, and it runs on the schema, if there is one."""
-    return (schema is None or schema.runs(language.write(tree))) and language.accepts(tree)
+    return (schema is None or _runs(tree, language, schema)) and language.accepts(tree)
+
+
+def _runs(query: Tree, language: Language, schema: Schema) -> bool:
+    return schema.runs(language.write_for_sqlite(query) if isinstance(language, Sql) else language.write(query))
 
 
 def is_bound(query: Tree, schema: Schema) -> bool:
@@ -40,7 +45,7 @@ def report_queries_that_do_not_run(queries: Iterable[Tree], language: Language, 
         tuple(node.label for node in query.preorder()): query for query in itertools.islice(queries, _MOST_COUNTED)
     }
     known = [query for labels, query in distinct.items() if not any(UNKNOWN_LABEL in label for label in labels)]
-    failing = sum(not schema.runs(language.write(query)) for query in known)
-    # Other dialects rename functions, such as INSTR to STR_POSITION, and SQLite refuses these names.
-    advice = ": use --target-notation sql:sqlite for a SQLite file" if failing and language.name != "sql:sqlite" else ""
+    failing = sum(not _runs(query, language, schema) for query in known)
+    # Without a dialect, sqlglot renames functions, such as INSTR to STR_POSITION, and SQLite refuses these names.
+    advice = ": use --target-notation sql:sqlite for a SQLite file" if failing and language.name == "sql" else ""
     logger.info("[trees] %d of %d training queries do not run on the schema%s", failing, len(known), advice)

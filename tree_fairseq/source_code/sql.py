@@ -66,7 +66,21 @@ class Sql(Language):
         return _tree(statements[0])
 
     def unparse(self, tree: Tree) -> str:
-        return tree.fold(self._expression).sql(dialect=self.dialect or None, comments=False, normalize_functions=False)
+        return self._text_in(self.dialect, tree)
+
+    def write_for_sqlite(self, tree: Tree) -> str:
+        """Writes a query of another dialect as one of SQLite, which runs it on a schema; without one, as it is."""
+        if self.dialect in ("", "sqlite"):
+            return self.write(tree)
+        sqlite = self._sqlglot.Dialect.get_or_raise("sqlite")
+        sqlite.IDENTIFIER_START = sqlite.IDENTIFIER_END = "`"  # SQLite takes "x" for a text where x is no column
+        try:
+            return self._text_in(sqlite, self.whole(tree))
+        except Exception:  # what sqlglot cannot write does not run
+            return ""
+
+    def _text_in(self, dialect: Any, tree: Tree) -> str:
+        return tree.fold(self._expression).sql(dialect=dialect or None, comments=False, normalize_functions=False)
 
     def _expression(self, here: Tree, children: list[Any]) -> Any:
         production = parse_label(here.label)

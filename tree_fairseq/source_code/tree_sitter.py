@@ -184,7 +184,7 @@ def _tree(here: Any, keep_breaks: bool, type_name: str | None = None, skip_ends:
     names: list[str] = []
     children: list[Tree] = []
     below = here.children
-    last_row = None
+    last_row = None if type_name else here.start_point.row  # a node may begin with a break, such as Ruby's "rescue"
     for place, child in enumerate(below):
         # Ends of statements, and of files, may be tokens without text.
         is_empty = not child.is_named and child.start_byte == child.end_byte
