@@ -127,8 +127,12 @@ def test_options_of_programs_that_nothing_reads_are_refused(folder, programs):
 @pytest.mark.parametrize(
     ("notation", "message"),
     [
-        ("sql", "2 of 3 training queries do not run on the schema: use --target-notation sql:sqlite for a SQLite file"),
-        ("sql:sqlite", "1 of 3 training queries do not run on the schema"),
+        (
+            "sql",
+            "2 of 3 training queries do not run on the schema (the first: no such function: STR_POSITION); "
+            "use --target-notation sql:sqlite for a SQLite file",
+        ),
+        ("sql:sqlite", "1 of 3 training queries do not run on the schema (the first: no such column: nowhere)"),
     ],
 )
 def test_training_queries_that_do_not_run_are_counted(tmp_path, notation, message, caplog):

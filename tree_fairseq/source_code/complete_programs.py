@@ -21,11 +21,12 @@ _MOST_COUNTED = 200  # training queries that are run, because every search waits
 
 def is_program(tree: Tree, language: Language, schema: Schema | None) -> bool:
     """Whether the language reads what is written for a tree, and it runs on the schema, if there is one."""
-    return (schema is None or _runs(tree, language, schema)) and language.accepts(tree)
+    return (schema is None or _reason(tree, language, schema) is None) and language.accepts(tree)
 
 
-def _runs(query: Tree, language: Language, schema: Schema) -> bool:
-    return schema.runs(language.write_for_sqlite(query) if isinstance(language, Sql) else language.write(query))
+def _reason(query: Tree, language: Language, schema: Schema) -> str | None:
+    """Why a query does not run, if it does not."""
+    return schema.reason(language.write_for_sqlite(query) if isinstance(language, Sql) else language.write(query))
 
 
 def is_bound(query: Tree, schema: Schema) -> bool:
@@ -45,7 +46,9 @@ def report_queries_that_do_not_run(queries: Iterable[Tree], language: Language, 
         tuple(node.label for node in query.preorder()): query for query in itertools.islice(queries, _MOST_COUNTED)
     }
     known = [query for labels, query in distinct.items() if not any(UNKNOWN_LABEL in label for label in labels)]
-    failing = sum(not _runs(query, language, schema) for query in known)
+    reasons = [reason for query in known if (reason := _reason(query, language, schema)) is not None]
+    counts = f"{len(reasons)} of {len(known)} training queries do not run on the schema"
     # Without a dialect, sqlglot renames functions, such as INSTR to STR_POSITION, and SQLite refuses these names.
-    advice = ": use --target-notation sql:sqlite for a SQLite file" if failing and language.name == "sql" else ""
-    logger.info("[trees] %d of %d training queries do not run on the schema%s", failing, len(known), advice)
+    is_renamed = language.name == "sql" and any("no such function" in reason for reason in reasons)
+    advice = "; use --target-notation sql:sqlite for a SQLite file" if is_renamed else ""
+    logger.info("[trees] %s%s", counts, f" (the first: {reasons[0]}){advice}" if reasons else "")

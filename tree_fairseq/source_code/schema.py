@@ -70,18 +70,21 @@ class Schema:
             raise
 
     def runs(self, query: str) -> bool:
-        """Whether SQLite can run a query on these tables, with any values of its parameters.
+        """Whether SQLite can run a query on these tables, with any values of its parameters."""
+        return self.reason(query) is None
+
+    def reason(self, query: str) -> str | None:
+        """SQLite's message if it cannot run a query on these tables; None if it can, with any values of its parameters.
 
         SQLite takes a name in double quotes that is no column for a text. That stays, because queries of real data have
         such texts; PartialQuery refuses those that are none.
         """
         try:
             self._database.execute(f"EXPLAIN {query}").close()
-        except sqlite3.ProgrammingError as error:
-            return "number of bindings" in str(error)  # parameters are bound when the query has been compiled
-        except (sqlite3.Error, sqlite3.Warning, ValueError):
-            return False
-        return True
+        except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
+            # Parameters are bound when the query has been compiled.
+            return None if "number of bindings" in str(error) else str(error)
+        return None
 
 
 def _is_number(declared: str) -> bool:
