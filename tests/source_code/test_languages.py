@@ -260,6 +260,7 @@ def test_languages_are_notations_with_dialects():
     [
         ("javascript", "a = 1§b = 2", "a = 1§b = 2"),  # the break ends a statement
         ("javascript", "a = 1;§b = 2;", "a = 1;b = 2;"),
+        ("javascript", 'x = <a b="c">d {e}, f</a>;', 'x = <a b="c">d {e}, f</a>;'),  # blanks are a part of the text
         ("javascript", "return ! x;", "return !x;"),
         ("javascript", "x = a ?. b ? { c : 1 } : d ?. [ 0 ];", "x = a?.b ? {c: 1} : d?.[0];"),
         ("java", "int f(){return - x - - y;}", "int f() {return -x - -y;}"),
@@ -274,11 +275,19 @@ def test_breaks_are_kept_where_they_matter_and_signs_stand_before_their_operand(
     assert language.read(written) == language.read(line)
 
 
-def test_a_node_may_begin_with_a_break():
-    pytest.importorskip("tree_sitter_ruby", reason="no Ruby: pip install tree-sitter-ruby")
-    language = notation_named("tree-sitter:tree_sitter_ruby")
-    line = "def a§x§rescue§y§end"
-    assert language.write(language.read(line)) == line
+@pytest.mark.parametrize(
+    ("module", "line"),
+    [
+        ("tree_sitter_ruby", "def a§x§rescue§y§end"),  # a node may begin with a break
+        ("tree_sitter_bash", "LINE=$(top -b -n 1|tail -n +8)"),  # blanks separate words
+        ("tree_sitter_bash", "find . -name '*'.txt -exec rm \"$a\"$b {} \\;"),
+    ],
+)
+def test_breaks_and_blanks_are_kept_where_a_language_needs_them(module, line):
+    pytest.importorskip(module, reason=f"no grammar: pip install {module.replace('_', '-')}")
+    language = notation_named(f"tree-sitter:{module}")
+    assert language.read(language.write(language.read(line))) == language.read(line)
+    assert "".join(language.write(language.read(line)).split()) == "".join(line.split())
 
 
 def test_a_program_whose_text_has_another_tree_is_refused_and_not_changed():

@@ -11,7 +11,7 @@ word           meaning
 ``body[]``     a list with one child
 ``kind=LEFT``  a field whose value is part of the grammar, not a child
 ``+distinct``  a field that is true; ``-desc``, one that is false
-``'(``         a token of the text
+``'(``         a token of the text; ``'``, that no blank stands here
 ``...``        the rest of a long list, which is the last child
 ``|``          the only child follows: chains of nodes with one child are folded into one node
 ``"text``      the text of a leaf, up to the end of the label, blanks included
@@ -97,7 +97,7 @@ def _parse_link(link: str) -> Link:
     base, token = type_name.removesuffix(REST), ""
     for word in words:
         if _has_no_child(word):
-            token = word
+            token = word if word != "'" else token
             continue
         name, _, many = list_word(word)
         if name == REST:

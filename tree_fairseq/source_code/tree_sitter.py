@@ -2,11 +2,13 @@
 
 A node has the tokens between its children as words: ``if_statement 'if condition consequence``. Text is the tokens from
 left to right, with the blanks that people write. Comments are left out. Where the text of a program would not have the
-same tree, because line breaks end its statements, the breaks between the parts of a node are words, too.
+same tree, because line breaks end its statements, the breaks between the parts of a node are words, too. Where that is
+not enough, because blanks separate words, as in Bash, a word without text stands between parts that touch.
 """
 
 from __future__ import annotations
 
+import enum
 import itertools
 import re
 from collections.abc import Callable, Iterator
@@ -22,6 +24,7 @@ from tree_fairseq.trees.text import escape_label, unescape_label
 from tree_fairseq.trees.tree import Tree
 
 _BREAK = "'" + escape_label("\n")
+_TOUCH = "'"  # no blank between two parts
 _SIGIL = re.compile(r"[-+*&$@!~#'^]+")  # where it begins a node, it belongs to what follows
 _LITERAL = re.compile("string|char(acter)?_literal|regex")
 
@@ -33,6 +36,14 @@ class Wrapper(NamedTuple):
     before: str
     after: str
     path: tuple[str, ...]
+
+
+class Layout(enum.IntEnum):
+    """How much of the layout of a program its tree keeps."""
+
+    NONE = 0
+    BREAKS = 1
+    ALL = 2  # breaks, and which parts touch
 
 
 _WHOLE = Wrapper("file", "", "", ())
@@ -76,7 +87,7 @@ class TreeSitter(Language):
     def identity(self) -> dict[str, str]:
         return {"name": self.name, "library": self._module, "version": metadata.version(_distribution(self._module))}
 
-    def parse(self, text: str, keep_breaks: bool = False) -> Tree:
+    def parse(self, text: str, layout: Layout = Layout.NONE) -> Tree:
         if not text.replace(LINE_BREAK, "").strip():
             raise EmptySymbolTreeError("there is no program on the line", hint="Remove it, and its parallel line.")
         first_error = None
@@ -85,7 +96,7 @@ class TreeSitter(Language):
             if not root.has_error:
                 inside = self._inside(root, wrapper)
                 if inside is not None:
-                    return _tree(inside, keep_breaks, f"{wrapper.name}:", skip_ends=bool(wrapper.path))
+                    return _tree(inside, layout, f"{wrapper.name}:", skip_ends=bool(wrapper.path))
             elif first_error is None:
                 below = preorder(root, lambda node: not node.has_error)
                 first_error = next((node for node in below if node.type == "ERROR" or node.is_missing), root), wrapper
@@ -102,18 +113,17 @@ class TreeSitter(Language):
         raise syntax_error(self.name, message, text, row + 1, place + 1)
 
     def _as_written(self, line: str, tree: Tree) -> Tree:
-        """The tree, or that with line breaks, if its text has the same tree."""
-        written = self.write(tree)
-        if written == line or self._is_tree_of(written, tree):
-            return tree
-        tree = self.parse(line, keep_breaks=True)
-        if self._is_tree_of(self.write(tree), tree, keep_breaks=True):
-            return tree
+        """The tree with the least layout that makes its text have the same tree."""
+        for layout in Layout:
+            tree = self.parse(line, layout) if layout else tree
+            written = self.write(tree)
+            if (written == line and not layout) or self._is_tree_of(written, tree, layout):
+                return tree
         raise syntax_error(self.name, "it cannot be written back as it was read", line, None, None)
 
-    def _is_tree_of(self, text: str, tree: Tree, keep_breaks: bool = False) -> bool:
+    def _is_tree_of(self, text: str, tree: Tree, layout: Layout = Layout.NONE) -> bool:
         try:
-            return self.whole(self.parse(text, keep_breaks)) == self.whole(tree)
+            return self.whole(self.parse(text, layout)) == self.whole(tree)
         except SymbolTreeError:
             return False
 
@@ -134,10 +144,15 @@ class TreeSitter(Language):
 
     def unparse(self, tree: Tree) -> str:
         tokens = self._tokens(tree)
-        text = self._spacing.join(tokens)
-        if self._is_known or any(self._is_tree_of(text, tree, keep_breaks) for keep_breaks in (False, True)):
-            return text
-        return re.sub(" ?\n ?", "\n", " ".join(text for text, _ in tokens))
+        if ("", LEAF) not in tokens:
+            text = self._spacing.join(tokens)
+            if self._is_known or any(self._is_tree_of(text, tree, layout) for layout in (Layout.NONE, Layout.BREAKS)):
+                return text
+        parts = [""]
+        for token, _ in tokens:
+            parts += [" "] if parts[-1] not in ("", "\n") and token not in ("", "\n") else []
+            parts.append(token)
+        return "".join(parts)
 
     @staticmethod
     def _tokens(tree: Tree) -> list[tuple[str, str]]:
@@ -158,7 +173,7 @@ class TreeSitter(Language):
             children = iter(item.children)
             for word in link.words:
                 if word[0] == "'":
-                    parts.append((unescape_label(word[1:]), link.type))
+                    parts.append((unescape_label(word[1:]), LEAF if word == _TOUCH else link.type))
                 else:
                     parts += [next(children) for _ in range(list_word(word)[2])]
             if next(children, None) is not None:
@@ -178,24 +193,29 @@ def _is_text(here: Any) -> bool:
     return here.is_named and (here.child_count == 0 or _LITERAL.search(here.type) is not None)
 
 
-def _tree(here: Any, keep_breaks: bool, type_name: str | None = None, skip_ends: bool = False) -> Tree:
+def _tree(here: Any, layout: Layout, type_name: str | None = None, skip_ends: bool = False) -> Tree:
     if type_name is None and _is_text(here):
         return Tree(leaf_label(here.type, here.text.decode()))
     names: list[str] = []
     children: list[Tree] = []
     below = here.children
+    last_byte = None
     last_row = None if type_name else here.start_point.row  # a node may begin with a break, such as Ruby's "rescue"
     for place, child in enumerate(below):
         # Ends of statements, and of files, may be tokens without text.
         is_empty = not child.is_named and child.start_byte == child.end_byte
         if child.is_extra or is_empty or (skip_ends and place in (0, len(below) - 1)):
             continue
-        if keep_breaks:
-            names += [_BREAK] if last_row is not None and child.start_point.row > last_row else []
+        if layout:
+            if last_row is not None and child.start_point.row > last_row:
+                names.append(_BREAK)
+            elif layout == Layout.ALL and child.start_byte == last_byte:
+                names.append(_TOUCH)
+            last_byte = child.end_byte
             last_row = child.start_point.row + child.text.rstrip().count(b"\n")  # a node may end with its break
         if child.is_named:
             names.append(here.field_name_for_child(place) or "_")
-            children.append(_tree(child, keep_breaks))
+            children.append(_tree(child, layout))
         else:
             names.append("'" + escape_label(child.type))
     words: list[str] = []
