@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from tree_fairseq.scoring.data_flow import data_flow
-from tree_fairseq.scoring.measures import AdditiveMeasure
+from tree_fairseq.scoring.measures import Measure
 from tree_fairseq.source_code.language import LINE_BREAK
 from tree_fairseq.source_code.tree_sitter import preorder
 from tree_fairseq.support.python_versions import import_library, zip_equal
@@ -82,7 +82,7 @@ def _brevity(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
         return np.where(ours > theirs, 1.0, np.exp(1 - theirs / ours))
 
 
-class Bleu(AdditiveMeasure):
+class Bleu(Measure):
     """``bleu`` of CodeXGLUE's evaluators: n-grams up to four, one more match of every order (Lin & Och 2004)."""
 
     name = "bleu"
@@ -138,7 +138,7 @@ class TokenBleu(Bleu):
         return {self.name: 100 * sums[..., 0] / sums[..., 1]}
 
 
-class CodeBleu(AdditiveMeasure):
+class CodeBleu(Measure):
     """``codebleu`` and its four parts."""
 
     def __init__(self, references: Sequence[str], outputs: Sequence[str], language: str):

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tree_fairseq.scoring.measures import AdditiveMeasure
+from tree_fairseq.scoring.measures import Measure
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.tree import Forest
 
@@ -193,7 +193,7 @@ def figures(sums: np.ndarray) -> dict[str, np.ndarray]:
     }
 
 
-class BracketMeasure(AdditiveMeasure):
+class BracketMeasure(Measure):
     """EVALB's figures, and F1 without labels; None stands for a hypothesis that is not a tree."""
 
     def __init__(self, references: Sequence[Forest], hypotheses: Sequence[Forest | None]):

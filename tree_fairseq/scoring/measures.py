@@ -23,18 +23,32 @@ from tree_fairseq.support.python_versions import import_library, zip_equal
 
 
 class Measure(ABC):
-    """Metrics of one system on a test set."""
+    """Metrics of one system on a test set, which are functions of sums over sentences."""
 
     signatures: Mapping[str, str] = {}
     """The settings that two values of a metric must share to be comparable, by metric."""
 
+    @staticmethod
+    def aligned_counts(measures: Sequence[Any]) -> list[Any]:
+        """Returns the counts of several systems, whose columns mean the same, ``[sentences, F]`` each."""
+        return [measure.counts for measure in measures]
+
+    @property
     @abstractmethod
-    def metrics(self, indices: Sequence[int]) -> dict[str, float]:
-        """Computes the metrics of some sentences."""
+    def counts(self) -> Any:
+        """The counts of each sentence, ``[sentences, F]``."""
 
     @abstractmethod
+    def statistic(self, sums: np.ndarray) -> dict[str, np.ndarray]:
+        """Computes metrics ``[...]`` from sums of counts, ``[..., F]``."""
+
+    def metrics(self, indices: Sequence[int]) -> dict[str, float]:
+        """Computes the metrics of some sentences."""
+        return {name: float(value) for name, value in self.statistic(self.counts[list(indices)].sum(axis=0)).items()}
+
     def differences(self, baseline: Any, test: Resampling) -> dict[str, dict]:
         """Compares with the same measure of another system; returns ``difference``, ``p_value``, ``signature``."""
+        return paired_test(*self.aligned_counts([baseline, self]), self.statistic, test)
 
 
 TEXT_METRICS: dict[str, Callable[..., Metric]] = {"bleu": partial(BLEU, force=True), "chrf": CHRF, "ter": TER}
@@ -54,31 +68,7 @@ def text_metric(name: str, lowercase: bool = False, tokenize: str | None = None)
         ) from None
 
 
-class AdditiveMeasure(Measure):
-    """Metrics that are functions of sums over sentences."""
-
-    @staticmethod
-    def aligned_counts(measures: Sequence[Any]) -> list[Any]:
-        """Returns the counts of several systems, whose columns mean the same, ``[sentences, F]`` each."""
-        return [measure.counts for measure in measures]
-
-    @property
-    @abstractmethod
-    def counts(self) -> Any:
-        """The counts of each sentence, ``[sentences, F]``."""
-
-    @abstractmethod
-    def statistic(self, sums: np.ndarray) -> dict[str, np.ndarray]:
-        """Computes metrics ``[...]`` from sums of counts, ``[..., F]``."""
-
-    def metrics(self, indices: Sequence[int]) -> dict[str, float]:
-        return {name: float(value) for name, value in self.statistic(self.counts[list(indices)].sum(axis=0)).items()}
-
-    def differences(self, baseline: Any, test: Resampling) -> dict[str, dict]:
-        return paired_test(*self.aligned_counts([baseline, self]), self.statistic, test)
-
-
-class TextMeasure(AdditiveMeasure):
+class TextMeasure(Measure):
     """A metric of sacreBLEU: ``bleu``, ``chrf`` or ``ter``; there may be several references of each sentence."""
 
     def __init__(self, name: str, metric: Metric, references: Sequence[Sequence[str]], hypotheses: Sequence[str]):
@@ -104,7 +94,7 @@ class TextMeasure(AdditiveMeasure):
         return {self.name: self._metric.corpus_score(hypotheses, references).score}
 
 
-class MeanMeasure(AdditiveMeasure):
+class MeanMeasure(Measure):
     """Means over sentences, in percent, of values from 0 to 1 by metric: of outcomes, shares that are right."""
 
     def __init__(self, values: Mapping[str, Sequence[float]]):
@@ -124,10 +114,10 @@ class MeanMeasure(AdditiveMeasure):
         return {name: 100 * sums[..., number] / sums[..., -1] for number, name in enumerate(self.values)}
 
 
-class JoinedMeasure(AdditiveMeasure):
+class JoinedMeasure(Measure):
     """Several measures as one."""
 
-    def __init__(self, measures: Sequence[AdditiveMeasure]):
+    def __init__(self, measures: Sequence[Measure]):
         self._measures = measures
         self.signatures = {name: text for measure in measures for name, text in measure.signatures.items()}
 

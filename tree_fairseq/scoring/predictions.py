@@ -28,7 +28,7 @@ from tree_fairseq.classification.examples import read_class_tree
 from tree_fairseq.classification.folder import class_order, is_number
 from tree_fairseq.errors import LabelColumnError, ScoringError
 from tree_fairseq.scoring.frame import aligned
-from tree_fairseq.scoring.measures import AdditiveMeasure, Measure
+from tree_fairseq.scoring.measures import Measure
 from tree_fairseq.scoring.outputs import read_hypotheses, read_references
 from tree_fairseq.scoring.runs import RunSet, add_references, generated
 from tree_fairseq.scoring.significance import Resampling
@@ -61,7 +61,7 @@ def read_number(line: str, path: Path, number: int) -> str:
     return label
 
 
-class ClassMeasure(AdditiveMeasure):
+class ClassMeasure(Measure):
     """Accuracy, macro F1, Matthews' correlation and, of two classes, F1 of the second.
 
     Macro F1 is the mean over the classes that occur, right or predicted. The prefix begins the names of the metrics.
@@ -106,7 +106,7 @@ class ClassMeasure(AdditiveMeasure):
         return {"classes": self.classes, "counts": counts.tolist()}
 
 
-class NumberMeasure(AdditiveMeasure):
+class NumberMeasure(Measure):
     """Correlations of predicted numbers in percent, and the mean squared error.
 
     Pearson's correlation and the error are functions of sums over sentences, and have tests. Spearman's correlation is

@@ -15,7 +15,7 @@ import numpy as np
 
 from tree_fairseq.errors import ScoringError
 from tree_fairseq.scoring.code_bleu import MODULES_AND_KEYWORDS, Bleu, CodeBleu, TokenBleu, total
-from tree_fairseq.scoring.measures import AdditiveMeasure
+from tree_fairseq.scoring.measures import Measure
 from tree_fairseq.source_code.language import Language
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.notations import Notation
@@ -25,7 +25,7 @@ from tree_fairseq.trees.tree import Tree
 logger = logging.getLogger(__name__)
 
 
-class TreeF1(AdditiveMeasure):
+class TreeF1(Measure):
     """``tree_f1``: F1 of all nodes of all programs; a node is its label with those of its children.
 
     A program that does not parse (None) has no nodes.
@@ -88,12 +88,9 @@ class Programs:
             "parses": [tree is not None for tree in trees],
         }
 
-    def measures(self, outputs: Sequence[str], trees: Sequence[Tree | None]) -> dict[str, AdditiveMeasure]:
+    def measures(self, outputs: Sequence[str], trees: Sequence[Tree | None]) -> dict[str, Measure]:
         """BLEU and F1 of trees, and CodeBLEU if the language has one."""
-        found: dict[str, AdditiveMeasure] = {
-            "bleu": Bleu(self.texts, outputs),
-            "token_bleu": TokenBleu(self.texts, outputs),
-        }
+        found: dict[str, Measure] = {"bleu": Bleu(self.texts, outputs), "token_bleu": TokenBleu(self.texts, outputs)}
         if self.language.name in MODULES_AND_KEYWORDS:
             found["codebleu"] = CodeBleu(self.texts, outputs, self.language.name)
         else:

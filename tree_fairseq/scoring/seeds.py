@@ -23,16 +23,14 @@ import numpy as np
 from tree_fairseq.errors import ScoringError
 from tree_fairseq.scoring.frame import COUNT, aligned
 from tree_fairseq.scoring.hypothesis_files import FileSet, metrics_parser, print_scores, read_arguments
-from tree_fairseq.scoring.measures import AdditiveMeasure
+from tree_fairseq.scoring.measures import Measure
 from tree_fairseq.scoring.outputs import read_text
 from tree_fairseq.scoring.significance import SAMPLES, Resampling, paired_test
 
 logger = logging.getLogger(__name__)
 
 
-def mean_over_seeds_test(
-    baseline: Sequence[AdditiveMeasure], system: Sequence[AdditiveMeasure], test: Resampling
-) -> dict[str, dict]:
+def mean_over_seeds_test(baseline: Sequence[Measure], system: Sequence[Measure], test: Resampling) -> dict[str, dict]:
     """Compares the means over seeds of two systems; see :func:`~tree_fairseq.scoring.significance.paired_test`.
 
     Raises ScoringError if the systems have different numbers of seeds or of sentences.
