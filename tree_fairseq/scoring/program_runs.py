@@ -48,23 +48,18 @@ class CodeSet(RunSet):
         parser.add_argument("--training", type=Path, metavar="FILE", help=seen)
 
     def measures(self, system: Path) -> dict[str, Measure]:
-        texts, trees = self._outputs(system)
-        return {"outcomes": self._outcomes(texts, trees), **self._scores(texts, trees)}
-
-    def _outputs(self, system: Path) -> tuple[list[str], list[Tree | None]]:
-        """The programs of a run and their trees; those that generation marked as invalid have none."""
         outputs = read_complete(generated(system, self.subset), self.count)
         numbers = range(self.count)
         given = [outputs.detokenized.get(number, outputs.best.get(number, "")) for number in numbers]
         target = self.target.of_outputs(given)
         texts = [target.text(text) or "" for text in given]
-        return texts, [None if outputs.is_invalid(each) else self.programs.parse(texts[each]) for each in numbers]
+        # Those that generation marked as invalid have no trees.
+        trees = [None if outputs.is_invalid(each) else self.programs.parse(texts[each]) for each in numbers]
+        return self._compared(texts, trees)
 
-    def _outcomes(self, texts: Sequence[str], trees: Sequence[Tree | None]) -> MeanMeasure:
-        return MeanMeasure(self.programs.outcomes(texts, trees))
-
-    def _scores(self, texts: Sequence[str], trees: Sequence[Tree | None]) -> Mapping[str, Measure]:
-        return self.programs.measures(texts, trees)
+    def _compared(self, texts: Sequence[str], trees: Sequence[Tree | None]) -> dict[str, Measure]:
+        outcomes = MeanMeasure(self.programs.outcomes(texts, trees))
+        return {"outcomes": outcomes, **self.programs.measures(texts, trees)}
 
     def parts(self) -> dict[str, tuple[Sequence[int], Sequence[int]]]:
         pairs = zip(self.programs.trees, self.programs.texts)
@@ -114,12 +109,10 @@ class SqlSet(CodeSet):
         database = "SQLite file: also score what queries return; they run on a copy of it, in a child process"
         parser.add_argument("--database", type=Path, metavar="FILE", help=database)
 
-    def _outcomes(self, texts: Sequence[str], trees: Sequence[Tree | None]) -> MeanMeasure:
-        outcomes = self.programs.outcomes(texts, trees)
-        return MeanMeasure(outcomes if self.execution is None else {**outcomes, **self.execution.outcomes(texts)})
-
-    def _scores(self, texts: Sequence[str], trees: Sequence[Tree | None]) -> Mapping[str, Measure]:
-        return {"tree_f1": TreeF1(self.programs.trees, trees)}
+    def _compared(self, texts: Sequence[str], trees: Sequence[Tree | None]) -> dict[str, Measure]:
+        run = {} if self.execution is None else self.execution.outcomes(texts)
+        outcomes = MeanMeasure({**self.programs.outcomes(texts, trees), **run})
+        return {"outcomes": outcomes, "tree_f1": TreeF1(self.programs.trees, trees)}
 
     def details(self, system: Mapping[str, Measure]) -> dict[str, Any]:
         found = super().details(system)
