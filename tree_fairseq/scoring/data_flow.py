@@ -238,12 +238,9 @@ class _Walk:
 
     def _variables(self, node: Any) -> list[tuple[int, str]]:
         """Place and text of each name and literal below a node."""
-        found = []
-        for token in _tokens(node) if node is not None else []:
-            place, text = self.tokens[token.byte_range]
-            if token.type != text:
-                found.append((place, text))
-        return found
+        tokens = [] if node is None else _tokens(node)
+        placed = [(token.type, self.tokens[token.byte_range]) for token in tokens]
+        return [(place, text) for kind, (place, text) in placed if kind != text]
 
 
 def _is_token(node: Any) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -75,11 +76,7 @@ def score(
             logger.info("comparing %s with %s", name, baseline)
             rows = ours[name].differences(theirs[name], test)
             result["differences"] += [{"metric": metric, "baseline": baseline, **row} for metric, row in rows.items()]
-    in_parts = {name: ours[name] for name in test_set.in_parts or ours if name in ours}
-
-    def of_part(indices: Sequence[int]) -> dict[str, float]:
-        return metrics_of(in_parts, indices)
-
+    of_part = partial(metrics_of, {name: ours[name] for name in test_set.in_parts or ours if name in ours})
     for section, (values, bounds) in test_set.parts().items():
         result[section] = by_bounds(values, bounds, of_part)
     groups = test_set.groups()

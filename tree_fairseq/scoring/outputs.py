@@ -41,9 +41,8 @@ def read_outputs(path: str | Path) -> Outputs:
     """Reads the lines of fairseq-generate, which are in batch order.
 
     They are ``H-<id><TAB>score<TAB>text`` and ``D-`` likewise, ``S-<id><TAB>text`` and ``T-`` likewise, and
-    ``I-<id><TAB>steps``, or
-    ``I-<id><TAB>steps marks``. With ``--nbest`` the first hypothesis of an id is the best. Raises ScoringError if a
-    line is malformed.
+    ``I-<id><TAB>steps``, or ``I-<id><TAB>steps marks``. With ``--nbest`` the first hypothesis of an id is the best.
+    Raises ScoringError if a line is malformed.
     """
     outputs = Outputs()
     widths = {"H-": 2, "D-": 2, "I-": 1}

@@ -89,16 +89,8 @@ class Target(NamedTuple):
         """
         if self.encoding is None:
             return self
-        are_symbols = [self._is_symbol(token) for output in outputs for token in output.split()]
+        are_symbols = [self.encoding.parts(token)[1] >= 0 for output in outputs for token in output.split()]
         return self if 2 * sum(are_symbols) > len(are_symbols) else self._replace(encoding=None)
-
-    def _is_symbol(self, token: str) -> bool:
-        assert self.encoding is not None
-        try:
-            self.encoding.split(token)
-        except SymbolTreeError:
-            return False
-        return True
 
     def text(self, output: str) -> str | None:
         """Writes an output as references are written; returns None if its symbols are not one complete tree."""
@@ -151,8 +143,8 @@ class TreeOutcomes(MeanMeasure):
         """Compares what both systems have, but for validity."""
         ours, theirs = self.outcomes, baseline.outcomes
         shared = [name for name in ours if name in theirs and name != VALIDITY]
-        sides = (MeanMeasure({name: side[name] for name in shared}) for side in (ours, theirs))
-        return next(sides).differences(next(sides), test)
+        left, right = (MeanMeasure({name: side[name] for name in shared}) for side in (ours, theirs))
+        return left.differences(right, test)
 
 
 def add_target(parser: ArgumentParser) -> None:
