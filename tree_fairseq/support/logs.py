@@ -20,6 +20,7 @@ import re
 import sys
 import warnings
 from pathlib import Path
+from traceback import walk_tb
 from types import TracebackType
 from typing import Any, Callable
 
@@ -191,15 +192,11 @@ _OVERRIDE = re.compile(r"override (\w+)\.(\w+)=(\S+)")
 
 def _fairseq_raised(error: BaseException) -> bool:
     """Whether the innermost statement is in a file of fairseq, and is ``assert`` or ``raise``."""
-    traceback = error.__traceback__
-    while traceback is not None and traceback.tb_next is not None:
-        traceback = traceback.tb_next
-    if traceback is None or not traceback.tb_frame.f_globals.get("__name__", "").startswith(
-        ("fairseq.", "fairseq_cli.")
-    ):
+    frame, number = next(reversed(list(walk_tb(error.__traceback__))), (None, 0))
+    if frame is None or not frame.f_globals.get("__name__", "").startswith(("fairseq.", "fairseq_cli.")):
         return False
     # The line of a failed assertion may be any of its lines; only the statement itself raises this error with a text.
-    line = linecache.getline(traceback.tb_frame.f_code.co_filename, traceback.tb_lineno).strip()
+    line = linecache.getline(frame.f_code.co_filename, number).strip()
     return isinstance(error, AssertionError) or line.startswith("raise ")
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import itertools
 import os
 import sys
 from collections.abc import Iterable, Iterator
@@ -24,12 +25,8 @@ _NOTHING = object()
 
 def _zip_equal(*iterables: Iterable) -> Iterator[tuple]:
     """Like ``zip``, but raises ValueError where one of the iterables ends before another one."""
-    iterators = [iter(values) for values in iterables]
-    while iterators:
-        values = tuple(next(iterator, _NOTHING) for iterator in iterators)
+    for values in itertools.zip_longest(*iterables, fillvalue=_NOTHING):
         present = [value is not _NOTHING for value in values]
-        if not any(present):
-            return
         if not all(present):
             raise ValueError(f"zip_equal() argument {present.index(False) + 1} is shorter than another argument")
         yield values
