@@ -59,19 +59,20 @@ def annotate(args: Namespace) -> None:
     source_lang, target_lang = args.source_lang, args.target_lang
     sides = tuple(_with_kind(folder, side, args) for side in tree_sides_of(args, source_lang, target_lang))
     pending = _without_trees(folder, Manifest.to_extend(folder, source_lang, target_lang), sides)
+    splits = {side.lang: [each.split for each in pending if each.side is side] for side in sides}
     names = [name for each in pending for name in token_file_names(each.tokens, found_impl(each.tokens))]
     names += [f"dict.{side.lang}.txt" for side in sides]
     decides_the_files = {
         "command": "tree_fairseq.commands.annotate",
         "sides": {side.lang: {"options": side.options.to_json(), "identity": side.record().identity} for side in sides},
-        "splits": {side.lang: [each.split for each in pending if each.side is side] for side in sides},
+        "splits": splits,
         "tokens": {name: FileRecord.of(folder / name).sha256 for name in sorted(names)},
     }
     staging = Staging(folder, decides_the_files, args.parse_cache)
     if staging.publish_earlier():
         return
     manifest = Manifest.to_extend(folder, source_lang, target_lang)
-    start_sides(manifest, sides, {side.lang: [each.split for each in pending if each.side is side] for side in sides})
+    start_sides(manifest, sides, splits)
     token_bytes = sum(path.stat().st_size for path in folder.glob("*.bin"))
     with building(staging, manifest, args, token_bytes) as work:
         # A language may lack the token files of a split.

@@ -205,22 +205,21 @@ def _write(shards: Sequence[tuple[Path, ShardReport]], output: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _lines(args: argparse.Namespace) -> Iterator[str]:
+def _source(args: argparse.Namespace) -> tuple[str, Iterator[str]]:
+    """The name of the text in messages, and its lines."""
     if args.text is not None:
-        return iter(args.text)
-    return decode_lines(standard_input(), "standard input") if args.input in (None, "-") else read_lines(args.input)
-
-
-def _place(args: argparse.Namespace) -> str:
-    return "--text" if args.text is not None else "standard input" if args.input in (None, "-") else args.input
+        return "--text", iter(args.text)
+    if args.input in (None, "-"):
+        return "standard input", decode_lines(standard_input(), "standard input")
+    return args.input, read_lines(args.input)
 
 
 def _parsed(args: argparse.Namespace, parser: LineParser) -> Iterator[tuple[str, Forest]]:
     """Yields each line with its forest, some lines at a time; raises InputError for all lines that are not trees."""
-    place = _place(args)
+    place, source = _source(args)
     faults, left_out, labels = FaultyLines(), Counter[str](), set[str]()
     skips = args.read is not None and parser.options.on_parse_error == "skip-pair"
-    for first, lines in _portions(args, parser, left_out):
+    for first, lines in _portions(args, source, parser, left_out):
         parser.options = with_kind_of(parser.options, lines, place)
         with faults:
             parsed = parser.parse_lines(lines, first, place)
@@ -255,10 +254,9 @@ def _is_typed(args: argparse.Namespace) -> bool:
 
 
 def _portions(
-    args: argparse.Namespace, parser: LineParser, left_out: Counter[str]
+    args: argparse.Namespace, lines: Iterator[str], parser: LineParser, left_out: Counter[str]
 ) -> Iterator[tuple[int, Sequence[str]]]:
     """Yields the lines in lists, which are parsed together, with the number of the first one."""
-    lines = _lines(args)
     if args.read == "penn":
         yield from ((number, [tree]) for number, tree in penn_trees("\n".join(lines), left_out))
         return
@@ -277,11 +275,12 @@ def _look(args: argparse.Namespace) -> None:
     is_program = args.read is not None and args.read not in READERS
     form = TreeFormat(args.format, args.binarize, args.spans, width, is_program)
     if is_program:
-        notation = notation_named(args.read)
-        lines = ((line, notation.read(line, _place(args), number)) for number, line in enumerate(_lines(args), start=1))
-        parts: Iterable[str] = form.write((line, (tree,)) for line, tree in lines)
+        notation, (place, lines) = notation_named(args.read), _source(args)
+        read = ((line, notation.read(line, place, number)) for number, line in enumerate(lines, start=1))
+        parts: Iterable[str] = form.write((line, (tree,)) for line, tree in read)
     elif args.read == "corenlp":
-        trees = read_corenlp("\n".join(_lines(args)), _place(args))
+        place, lines = _source(args)
+        trees = read_corenlp("\n".join(lines), place)
         parts = form.write((" ".join(tree.leaves()), options.conventions.apply((tree,), Counter())) for tree in trees)
     else:
         parts = form.write(_parsed(args, LineParser(options, cache=args.parse_cache)))
