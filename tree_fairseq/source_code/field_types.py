@@ -124,10 +124,11 @@ def _read_back(name: str, task: tuple[str, Tree, int, dict[str, list[Tree]]]) ->
     language = notation_named(name)
     assert isinstance(language, Language)
     field_name, tree, place, subtrees = task
-    programs = {each: (_with_subtree(tree, place, subtree) for subtree in subtrees[each]) for each in subtrees}
-    return field_name, [
-        each for each in subtrees if any(_is_read_back(language, program) for program in programs[each])
-    ]
+
+    def is_legal(examples: list[Tree]) -> bool:
+        return any(_is_read_back(language, _with_subtree(tree, place, each)) for each in examples)
+
+    return field_name, [type_name for type_name, examples in subtrees.items() if is_legal(examples)]
 
 
 def _smallest(trees: Iterable[Tree]) -> tuple[dict[str, tuple[Tree, int]], dict[str, list[Tree]]]:
@@ -138,10 +139,9 @@ def _smallest(trees: Iterable[Tree]) -> tuple[dict[str, tuple[Tree, int]], dict[
         for name, child, place in _fields_and_places(tree):
             places.setdefault(name, (tree, place))
             counts[child.label] += 1
-            if child.label not in smallest or smallest[child.label][0] > 2:
-                own = _size(child)
-                if own < smallest.get(child.label, (own + 1, child))[0]:
-                    smallest[child.label] = own, child
+            known = smallest.get(child.label)
+            if known is None or (known[0] > 2 and _size(child) < known[0]):
+                smallest[child.label] = _size(child), child
     for label, _ in counts.most_common():
         examples = found.setdefault(type_of(label), [])
         if len(examples) < _EXAMPLES:
@@ -167,8 +167,7 @@ def _fields_and_places(tree: Tree) -> Iterator[tuple[str, Tree, int]]:
 def _with_subtree(tree: Tree, place: int, subtree: Tree) -> Tree:
     """The tree with another subtree at a place in preorder."""
     nodes = list(tree.preorder())
-    skipped = sum(1 for _ in nodes[place].preorder())
-    changed = [*nodes[:place], *subtree.preorder(), *nodes[place + skipped :]]
+    changed = [*nodes[:place], *subtree.preorder(), *nodes[place + _size(nodes[place]) :]]
     return tree_from_preorder([node.label for node in changed], [len(node.children) for node in changed])
 
 

@@ -47,7 +47,7 @@ class Source(NamedTuple):
 
     def has(self, column: Column) -> bool:
         """Whether it has the column, or may have it."""
-        if column.table is not None and not (column.table.fits(self.name.text) if self.name.is_whole else True):
+        if column.table is not None and self.name.is_whole and not column.table.fits(self.name.text):
             return False
         return self.columns is None or any(map(column.name.fits, self.columns))
 

@@ -29,11 +29,10 @@ class TopNotation(notation.Notation):
             if found["close"]:
                 if not columns:
                     raise NotationError("a closing bracket without an opening one", column=column, hint="Remove it.")
-                label, children = labels.pop(), contents.pop()
+                opened, label, children = columns.pop(), labels.pop(), contents.pop()
                 if not children and not _NAME.match(label):
                     hint = "Put words into the bracket, or remove it."
-                    raise EmptySymbolTreeError(f"there is nothing in [{label} ]", column=columns[-1], hint=hint)
-                columns.pop()
+                    raise EmptySymbolTreeError(f"there is nothing in [{label} ]", column=opened, hint=hint)
                 contents[-1].append(Tree(label, children))
             elif found["label"] is not None:
                 if not found["label"]:
