@@ -19,7 +19,7 @@ def flat_trees(draw, depth: int = 3) -> Tree:
     words, children = [], []
     for name in draw(st.lists(st.sampled_from("abcd"), unique=True, max_size=3)):
         words += draw(st.lists(st.sampled_from(TOKENS), max_size=1))
-        count = draw(st.sampled_from([0, 1, 1, 2, 40]))
+        count = draw(st.sampled_from([0, 1, 1, 2, 15, 40]))
         words.append(productions.counted_list(name, count) if count else name)
         few = [draw(flat_trees(depth=depth - 1)) for _ in range(min(count or 1, 2))]
         children += (few * (count or 1))[: count or 1]

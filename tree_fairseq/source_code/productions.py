@@ -149,7 +149,7 @@ def _with_rest(type_name: str, words: Sequence[str], children: Sequence[Tree]) -
         is_field = not _has_no_child(word)
         many = (int(count) if count else 1) if is_field else 0
         if many > room:
-            others = [counted_list(name, many - room), *words[place + 1 :]]
+            others = [counted_list(name, many - room) if room else word, *words[place + 1 :]]
             kept += [counted_list(name, room)] if room else []
             taken = MOST_CHILDREN - 1
             return [*kept, REST], [*children[:taken], node(rest_type(type_name), others, children[taken:])]
