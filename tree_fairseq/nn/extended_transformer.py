@@ -245,7 +245,6 @@ class DistanceBiasTransformer(ExtendedTransformer):
     """
 
     flags = DistanceBiasConfig
-    default_encoder = "transformer"
 
     @classmethod
     def set_defaults(cls, args: Namespace) -> None:

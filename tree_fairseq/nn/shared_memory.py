@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from tree_fairseq.nn.phrase_bias import PhraseBias
 from tree_fairseq.nn.stock_weights import built_in_place
-from tree_fairseq.nn.tensors import dropout_of_weights
+from tree_fairseq.nn.tensors import attention_options, dropout_of_weights, split_heads
 
 FAST_ROW = 16
 """torch's softmax on a CPU takes six times as long for a shorter row: one that does not fill a vector of numbers."""
@@ -151,8 +151,12 @@ class SharedMemoryAttention(MultiheadAttention):
         self.phrase_bias: Optional[PhraseBias] = None  # attentions to phrases may set it
 
     def read(self, states: Tensor, structure: Any) -> tuple[Tensor, Tensor, Tensor]:
-        """Keys and values ``[B, H, S, D / H]`` and padding ``[B, S]`` bool, from what :meth:`MemoryType.view` gives."""
-        raise NotImplementedError
+        """Keys and values ``[B, H, S, D / H]`` and padding ``[B, S]`` bool, from what :meth:`MemoryType.view` gives.
+
+        States are ``[S, B, encoder's D]``. Here the structure is their padding, as that of any encoder of fairseq.
+        """
+        keys, values = (split_heads(project(states), self.num_heads) for project in (self.k_proj, self.v_proj))
+        return keys, values, structure
 
     def is_phrase(self, structure: Any) -> Tensor:
         """``[B, S]`` bool, the positions that :attr:`phrase_bias` is for."""
@@ -244,16 +248,6 @@ class SharedMemoryAttention(MultiheadAttention):
         return self.out_proj(attended.reshape(query.shape))  # -> T x R x D
 
 
-class StatesAttention(SharedMemoryAttention):
-    """Cross-attention to the states ``[S, B, encoder's D]`` of any encoder of fairseq; the structure is padding."""
-
-    def read(self, states: Tensor, structure: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Keys and values of the states."""
-        projected = (project(states).unflatten(2, (self.num_heads, -1)) for project in (self.k_proj, self.v_proj))
-        keys, values = (heads.permute(1, 2, 0, 3) for heads in projected)  # S x B x H x D/H -> B x H x S x D/H
-        return keys, values, structure
-
-
 @dataclass(frozen=True)
 class MemoryType:
     """How decoders read what an encoder leaves for them. Every encoder of the registry has one."""
@@ -286,7 +280,7 @@ def _weights_of_source(attention: Optional[Tensor], encoder_out: dict[str, list]
 
 
 STATES = MemoryType(
-    attention=lambda cfg, **kwargs: StatesAttention(**kwargs), parts=_padded_states, describe=_weights_of_source
+    attention=lambda cfg, **kwargs: SharedMemoryAttention(**kwargs), parts=_padded_states, describe=_weights_of_source
 )
 """States and their padding: the memory of fairseq's own encoders, and of those that put more before the source."""
 
@@ -301,10 +295,8 @@ def cross_attention_options(cfg) -> dict[str, Any]:
         "num_heads": cfg.decoder.attention_heads,
         "kdim": cfg.encoder.embed_dim,
         "vdim": cfg.encoder.embed_dim,
-        "dropout": cfg.attention_dropout,
         "encoder_decoder_attention": True,
-        "q_noise": cfg.quant_noise.pq,
-        "qn_block_size": cfg.quant_noise.pq_block_size,
+        **attention_options(cfg),
     }
 
 

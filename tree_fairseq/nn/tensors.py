@@ -86,13 +86,6 @@ class _Yes:
         return other.new_ones(())
 
 
-class _No:
-    """The answer of ``mask.all()``, as far as transformers uses it."""
-
-    def __bool__(self) -> bool:
-        return False
-
-
 class PaddingAssumed(TorchFunctionMode):
     """Answers the question whether any element of a mask is true with yes, and whether all are with no.
 
@@ -107,7 +100,7 @@ class PaddingAssumed(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-_ANSWERS = {Tensor.any: _Yes(), Tensor.all: _No()}
+_ANSWERS = {Tensor.any: _Yes(), Tensor.all: False}
 
 
 def padding_assumed(tokens: Tensor) -> contextlib.AbstractContextManager:

@@ -101,8 +101,9 @@ class Branches:
         # Ranks fall on the way down, so that the last rank can only be that of the first run in a block.
         first_run = run + (rank == max_ranks - 1)
         entries = run[block_end - 1][in_block] - first_run + 1
-        kept = np.flatnonzero((entries > 0) | (length < max_lengths))
-        new_place, entries, first_run = _places(kept, len(run)), entries[kept], first_run[kept]
+        is_kept = (entries > 0) | (length < max_lengths)
+        kept, new_place = np.flatnonzero(is_kept), is_kept.cumsum() - 1
+        entries, first_run = entries[kept], first_run[kept]
         branch = np.repeat(np.arange(len(kept)), entries)
         its_run = np.arange(len(branch)) + (first_run - entries.cumsum() + entries)[branch]
         run_rank = rank[run_begin]
@@ -136,13 +137,6 @@ def _inverse(values: np.ndarray, place: np.ndarray) -> np.ndarray:
     moved = np.empty_like(values)
     moved[place] = values
     return moved
-
-
-def _places(kept: np.ndarray, count: int) -> np.ndarray:
-    """The place of each of ``count`` entries among those that are kept; entries that are not kept get any number."""
-    places = np.zeros(count, np.int64)
-    places[kept] = np.arange(len(kept))
-    return places
 
 
 def _groups(is_first: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

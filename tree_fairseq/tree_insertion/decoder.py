@@ -18,6 +18,7 @@ from torch.nn import functional
 from tree_fairseq.nn.copying import PointedMemory, SourcePointer
 from tree_fairseq.nn.encoders import encoder_of
 from tree_fairseq.nn.shared_memory import FAST_ROW, PackedRows, ProjectedMemory, cross_attention_options
+from tree_fairseq.nn.tensors import attention_options
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.tree_insertion.slots import SlotNeighbours, SlotTokens, SlotVectors
 from tree_fairseq.tree_insertion.target import KINDS
@@ -167,11 +168,10 @@ class TreeInsertionDecoder(TransformerDecoderBase):
 
     def build_decoder_layer(self, cfg, no_encoder_attn: bool = False):
         layer = super().build_decoder_layer(cfg, no_encoder_attn)
-        cross = cross_attention_options(cfg)
         if not cfg.absolute_positions:
-            own = {name: cross[name] for name in ("embed_dim", "num_heads", "dropout", "q_noise", "qn_block_size")}
-            layer.self_attn = TreeRelationAttention(self_attention=True, **own)
-        layer.encoder_attn = encoder_of(cfg).memory.attention(cfg, **cross)
+            sizes, options = (cfg.decoder.embed_dim, cfg.decoder.attention_heads), attention_options(cfg)
+            layer.self_attn = TreeRelationAttention(*sizes, self_attention=True, **options)
+        layer.encoder_attn = encoder_of(cfg).memory.attention(cfg, **cross_attention_options(cfg))
         return layer
 
     def project(self, encoder_out: dict[str, list]) -> DecoderMemory:

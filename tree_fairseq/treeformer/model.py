@@ -14,7 +14,6 @@ from tree_fairseq.nn.modalities import SEQUENCE
 from tree_fairseq.nn.phrase_bias import PhraseBias, PhraseBiasConfig
 from tree_fairseq.nn.shared_memory import MemoryType, SharedMemoryAttention, with_rows_moved
 from tree_fairseq.nn.stock_weights import built_aside
-from tree_fairseq.nn.tensors import split_heads
 from tree_fairseq.treeformer.chart import Chart, ChartConfig
 from tree_fairseq.treeformer.levels import ChartCells
 
@@ -69,9 +68,8 @@ class ChartCrossAttention(SharedMemoryAttention):
         return (structure.length > 1).expand_as(structure.unused)
 
     def read(self, states: Tensor, structure: ChartCells) -> tuple[Tensor, Tensor, Tensor]:
-        """Projects cells ``[S, B, D]``."""
-        keys, values = (split_heads(project(states), self.num_heads) for project in (self.k_proj, self.v_proj))
-        return keys, values, structure.unused
+        """Keys and values of cells ``[S, B, D]``; see :meth:`SharedMemoryAttention.read`."""
+        return super().read(states, structure.unused)
 
 
 def _weights_of_tokens(attention: Optional[Tensor], encoder_out: dict[str, list]) -> dict[str, list]:
