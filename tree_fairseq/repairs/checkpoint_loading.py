@@ -7,7 +7,6 @@ All that is wrong with a file is a CheckpointError. Training goes on from the ne
 
 from __future__ import annotations
 
-import argparse
 import ast
 import contextlib
 import functools
@@ -143,7 +142,7 @@ def read_released_model(path: str | os.PathLike) -> dict[str, Any]:
                 f"{path} is not a model that `tree-fairseq release` wrote: its format is {settings.get('format')!r}"
             )
         weights.update({name: weights[first] for name, first in json.loads(settings["aliases"]).items()})
-        cfg, task_state = (_from_json(json.loads(settings[name])) for name in ("cfg", "task_state"))
+        cfg, task_state = (json.loads(settings[name], object_hook=_namespace_of) for name in ("cfg", "task_state"))
         if not (isinstance(cfg, dict) and {"model", "task"} <= cfg.keys() and isinstance(task_state, dict)):
             raise CheckpointError(f"{path} has no settings of a model")
     except (SafetensorError, OSError, KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
@@ -161,12 +160,8 @@ def read_released_model(path: str | os.PathLike) -> dict[str, Any]:
     }
 
 
-def _from_json(value: Any) -> Any:
-    if isinstance(value, dict):
-        if set(value) == {NAMESPACE}:
-            return argparse.Namespace(**_from_json(value[NAMESPACE]))
-        return {name: _from_json(part) for name, part in value.items()}
-    return [_from_json(part) for part in value] if isinstance(value, list) else value
+def _namespace_of(value: dict) -> Any:
+    return Namespace(**value[NAMESPACE]) if set(value) == {NAMESPACE} else value
 
 
 def compare_data(load: Callable) -> Callable:
@@ -214,7 +209,7 @@ def allow_checkpoint_classes() -> None:
     rebuilding = [value.__reduce__()[0] for value in (np.float64(0), np.zeros(0))]
     torch.serialization.add_safe_globals(
         [
-            argparse.Namespace,
+            Namespace,
             np.ndarray,
             np.dtype,
             *rebuilding,
@@ -269,7 +264,7 @@ def _refuse_code(state: dict, path: str) -> None:
         value = waiting.pop()
         if isinstance(value, DictConfig):
             value = OmegaConf.to_container(value, resolve=True)
-        if isinstance(value, argparse.Namespace):
+        if isinstance(value, Namespace):
             value = vars(value)
         if isinstance(value, Mapping):
             waiting.extend(part for name, part in value.items() if name not in _FOLDERS)

@@ -33,12 +33,12 @@ class Repair:
 
     target: str  # the function, with its module and class
     wrong: str  # the fault of the function
-    versions: str  # the versions that have the fault
     remove_when: str  # the event after which the row can go
     test: str  # the test that fails without this row
     # ``module:function`` of this package. It gets the stock function, and returns the function that takes its place, or
     # the stock function itself where the installed version has no fault.
     wrapper: str
+    versions: str = _FAIRSEQ  # the versions that have the fault
 
     @property
     def name(self) -> str:
@@ -63,7 +63,6 @@ REPAIRS = (
         target="fairseq.checkpoint_utils.load_checkpoint_to_cpu",
         wrong="torch 2.6 and later refuse what fairseq stores beside the weights, and earlier versions run code that a "
         "checkpoint holds. A training whose last save was cut off does not go on. Released models are unknown.",
-        versions=_FAIRSEQ,
         remove_when="fairseq loads with weights_only=True and falls back to the newest whole checkpoint",
         test="tests/repairs/test_checkpoint_loading.py::test_checkpoints_load_with_fairseqs_own_classes",
         wrapper="repairs.checkpoint_loading:load_with_care",
@@ -72,7 +71,6 @@ REPAIRS = (
         target="fairseq.trainer.Trainer.load_checkpoint",
         wrong="The task does not see the state that it stored, so training goes on with another folder's dictionaries "
         "or symbols: each id then means another word. Two trainings with one --save-dir mix their checkpoints.",
-        versions=_FAIRSEQ,
         remove_when="fairseq gives the state of the task back in training, too",
         test="tests/repairs/test_checkpoint_loading.py::test_training_compares_its_data_with_the_checkpoint",
         wrapper="repairs.checkpoint_loading:compare_data",
@@ -117,7 +115,6 @@ REPAIRS = (
     Repair(
         target="fairseq.data.indexed_dataset.make_dataset",
         wrong="Damaged token files are read as other words, or end a command with an error that names no file.",
-        versions=_FAIRSEQ,
         remove_when="fairseq compares the sizes of token files with their index",
         test="tests/faults/test_36_bit_rot.py::test_fairseqs_own_errors_name_file_and_way_out",
         wrapper="data_bin.token_files:make_with_care",
@@ -125,7 +122,6 @@ REPAIRS = (
     Repair(
         target="fairseq.file_io.PathManager.copy",
         wrong="checkpoint_best.pt and checkpoint_last.pt are copied under these names: a kill leaves half of a file.",
-        versions=_FAIRSEQ,
         remove_when="fairseq copies under another name and renames",
         test="tests/repairs/test_writing.py::test_a_copy_gets_its_name_when_it_is_complete",
         wrapper="repairs.writing:copy_under_another_name",
@@ -133,7 +129,6 @@ REPAIRS = (
     Repair(
         target="fairseq.file_io.PathManager.rename",
         wrong="A checkpoint gets its name before its contents are on the disk: after a power cut it may be zeros.",
-        versions=_FAIRSEQ,
         remove_when="fairseq calls os.fsync before it renames",
         test="tests/repairs/test_writing.py::test_contents_are_on_the_disk_before_the_name",
         wrapper="repairs.writing:rename_durably",
@@ -142,7 +137,6 @@ REPAIRS = (
         target="fairseq.logging.progress_bar.progress_bar",
         wrong="--log-file is opened again for every epoch and validation. Each line is written as often as the file is "
         "open, and a long training ends when the process may not open more files.",
-        versions=_FAIRSEQ,
         remove_when="fairseq opens the file once",
         test="tests/repairs/test_writing.py::test_a_log_file_has_each_line_once_after_several_epochs",
         wrapper="repairs.writing:open_log_files_once",
@@ -151,7 +145,6 @@ REPAIRS = (
         target="fairseq.binarizer.FileBinarizer.multiprocess_dataset",
         wrong="fairseq-preprocess waits for ever for a worker that was killed. Its last part is binarized when all "
         "workers have finished, so two workers take as long as one.",
-        versions=_FAIRSEQ,
         remove_when="fairseq binarizes with concurrent.futures",
         test="tests/repairs/test_writing.py::test_a_killed_worker_ends_binarizing",
         wrapper="data_bin.token_files:binarize_in_parts",
@@ -159,7 +152,6 @@ REPAIRS = (
     Repair(
         target="fairseq.trainer.Trainer.train_step",
         wrong="A training that stops at NaN or infinity does not say which sentences it was at.",
-        versions=_FAIRSEQ,
         remove_when="fairseq names the sentences of the batch",
         test="tests/faults/test_22_not_finite.py::test_a_loss_that_is_nan_names_its_sentences",
         wrapper="repairs.nonfinite_batches:save_batch",
@@ -184,7 +176,6 @@ REPAIRS = (
     Repair(
         target="fairseq.options.add_preprocess_args",
         wrong="fairseq-preprocess has no arguments of tasks or plugins.",
-        versions=_FAIRSEQ,
         remove_when="fairseq lets a task add arguments to fairseq-preprocess",
         test="tests/repairs/test_table.py::test_preprocessing_has_arguments_about_trees",
         wrapper="preprocessing.run:add_tree_groups",
@@ -192,7 +183,6 @@ REPAIRS = (
     Repair(
         target="fairseq_cli.preprocess.main",
         wrong="fairseq-preprocess reads lines of words; it neither parses them nor reads trees.",
-        versions=_FAIRSEQ,
         remove_when="fairseq lets a task preprocess",
         test="tests/faults/test_33_forgotten_flags.py::"
         "test_a_task_without_its_trees_is_refused_before_anything_is_written",
@@ -202,7 +192,6 @@ REPAIRS = (
     Repair(
         target="fairseq.tasks.fairseq_task.FairseqTask.build_tokenizer",
         wrong="What is typed is not tokenised as the text of the folder was, unless the user repeats the flags.",
-        versions=_FAIRSEQ,
         remove_when="fairseq stores the tokeniser with the dictionaries",
         test="tests/end_to_end/test_subwords.py::test_tasks_of_fairseq_read_raw_text_too",
         wrapper="tasks.folder_text:with_folder_tokenizer",
@@ -210,7 +199,6 @@ REPAIRS = (
     Repair(
         target="fairseq.tasks.fairseq_task.FairseqTask.build_bpe",
         wrong="What is typed is not split into the subwords of the folder, unless the user repeats the flags.",
-        versions=_FAIRSEQ,
         remove_when="fairseq stores the model of subwords with the dictionaries",
         test="tests/end_to_end/test_subwords.py::test_tasks_of_fairseq_read_raw_text_too",
         wrapper="tasks.folder_text:with_folder_subwords",
@@ -218,7 +206,6 @@ REPAIRS = (
     Repair(
         target="fairseq_cli.interactive.buffered_read",
         wrong="A byte that is not UTF-8 ends fairseq-interactive, and a carriage return inside a line ends the line.",
-        versions=_FAIRSEQ,
         remove_when="fairseq reads lines of bytes",
         test="tests/faults/test_35_faulty_lines.py::test_a_faulty_line_among_good_ones",
         wrapper="new_text.faulty_lines:with_any_bytes",
@@ -226,7 +213,6 @@ REPAIRS = (
     Repair(
         target="fairseq_cli.interactive.make_batches",
         wrong="A line that cannot be parsed, or is too long, ends fairseq-interactive, and the other lines are lost.",
-        versions=_FAIRSEQ,
         remove_when="fairseq translates the other lines",
         test="tests/faults/test_35_faulty_lines.py::test_faulty_lines_in_every_place",
         wrapper="new_text.faulty_lines:with_faulty_lines",
