@@ -52,15 +52,13 @@ class TreePositionalDecoder(MemoryDecoder):
         ``previous_symbol_tree`` in ``encoder_out`` holds parents and branches of ``prev_output_tokens``; if missing,
         they are derived from the tokens.
         """
-        arguments = (prev_output_tokens, encoder_out, incremental_state)
-        if not isinstance(self.embed_positions, TreePositions):
-            return super().extract_features(*arguments, **kwargs)
-        if incremental_state is not None:
-            positions = self._last_position(prev_output_tokens, incremental_state)
-        else:
-            positions = self._all_positions(prev_output_tokens, (encoder_out or {}).get("previous_symbol_tree"))
-        self.embed_positions.given = positions
-        return super().extract_features(*arguments, **kwargs)
+        if isinstance(self.embed_positions, TreePositions):
+            if incremental_state is not None:
+                positions = self._last_position(prev_output_tokens, incremental_state)
+            else:
+                positions = self._all_positions(prev_output_tokens, (encoder_out or {}).get("previous_symbol_tree"))
+            self.embed_positions.given = positions
+        return super().extract_features(prev_output_tokens, encoder_out, incremental_state, **kwargs)
 
     def _all_positions(self, tokens: Tensor, trees: Optional[list[dict[str, Tensor]]]) -> Tensor:
         """Returns the positions of all columns, ``[R, T, D]``."""

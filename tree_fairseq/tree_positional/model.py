@@ -35,12 +35,11 @@ class TreePositionalEncoder(DistanceBiasedEncoder):
 
     def forward(self, *args, source_symbol_tree: Optional[dict[str, Tensor]] = None, **kwargs) -> dict[str, list]:
         """Adds tree positions; ``source_symbol_tree`` has parents and branches of symbol trees."""
-        if not isinstance(self.embed_positions, TreePositions):
-            return {**super().forward(*args, **kwargs), "order": []}
-        if source_symbol_tree is None:
-            raise MissingTreesError(NO_SYMBOL_TREES)
-        paths = paths_of_batch(source_symbol_tree, self.embed_positions.levels)
-        self.embed_positions.given = self.embed_positions.encode(paths)
+        if isinstance(self.embed_positions, TreePositions):
+            if source_symbol_tree is None:
+                raise MissingTreesError(NO_SYMBOL_TREES)
+            paths = paths_of_batch(source_symbol_tree, self.embed_positions.levels)
+            self.embed_positions.given = self.embed_positions.encode(paths)
         return {**super().forward(*args, **kwargs), "order": []}
 
     reorder_encoder_out = staticmethod(with_rows_moved)

@@ -205,7 +205,9 @@ class StructuralGenerator(SequenceGenerator):
         if self._checked is not None:
             self._checked.trees = self.model.trees
             self._checked.forget()
-        return [self._results(hypotheses) for hypotheses in super()._generate(sample, None, bos_token=bos_token)]
+        found = super()._generate(sample, None, bos_token=bos_token)
+        # What is not a tree has ended at minus infinity.
+        return [[self._without_waiting(each) for each in ranked if each["score"] > -math.inf] for ranked in found]
 
     def _search_again(self, found, sample, lengths, prefix_tokens, bos_token) -> list[list[dict]]:
         """Finds programs for the sentences that have none; the last resort is a tree that the check refuses."""
@@ -284,10 +286,6 @@ class StructuralGenerator(SequenceGenerator):
                 )
             trees.advance(tokens)
         return prefix.masked_fill(prefix == self.eos, self.pad)
-
-    def _results(self, hypotheses: list[dict]) -> list[dict]:
-        """Returns the hypotheses that are trees."""
-        return [self._without_waiting(hypothesis) for hypothesis in hypotheses if hypothesis["score"] > -math.inf]
 
     def _without_waiting(self, hypothesis: dict) -> dict:
         """Removes the columns in which a complete tree waited."""
