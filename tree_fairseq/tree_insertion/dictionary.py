@@ -104,29 +104,20 @@ class InsertionDictionary(TreeDictionary):
 
     def tree(self, ids: Iterable[int]) -> Tree:
         """Reads a tree without numbers."""
-        labels: list[int] = []
-        parents: list[int] = []
-        path: list[int] = []  # nodes whose brackets are open; -1 until the label after the bracket is read
-        complete = False
+        found: list[Tree] = []
+        opened: list[list[Tree]] = []  # what each open bracket has so far: its node, then the children of that
         for index in self.kept(ids):
-            is_bracket, needs_label = index in (self.open, self.close), bool(path) and path[-1] < 0
-            if complete or (is_bracket and needs_label) or (index == self.close and not path):
+            is_bracket, needs_label = index in (self.open, self.close), bool(opened) and not opened[-1]
+            if found or (is_bracket and needs_label) or (index == self.close and not opened):
                 raise SymbolTreeError("brackets do not make one tree")
             if index == self.open:
-                path.append(-1)
+                opened.append([])
                 continue
-            if index == self.close:
-                path.pop()
-            else:
-                above = path[:-1] if needs_label else path
-                parents.append(above[-1] if above else -1)
-                if needs_label:
-                    path[-1] = len(labels)
-                labels.append(index)
-            complete = not path
-        if not complete:
+            node, *children = opened.pop() if is_bracket else [Tree(label_of(self[index]))]
+            (opened[-1] if opened else found).append(Tree(node.label, children))
+        if not found:
             raise SymbolTreeError("the tree is not complete")
-        return tree_of_words([self[label] for label in labels], parents)
+        return found[0]
 
     def text(self, index: int) -> str | None:
         is_label = index < self.open and index != self.root

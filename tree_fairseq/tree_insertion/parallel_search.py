@@ -49,11 +49,6 @@ class PartialOutputs:
         """``[Z]`` int64, the numbers of all slots of these outputs, ascending."""
         raise NotImplementedError
 
-    @property
-    def slot_rows(self) -> np.ndarray:
-        """``[Z]`` int64, the row of each slot."""
-        return self.rows[self.slots // self.kinds]
-
     def model_input(self, pad: int) -> Any:
         """Returns the outputs as models read them."""
         raise NotImplementedError
@@ -94,7 +89,7 @@ class ParallelSearch:
     Attributes:
         eos: id that fairseq's commands do not print
         counts: numbers of sentences, under :attr:`outputs`, and of incomplete ones, by their :attr:`reasons`
-        observer: keeps the steps, such as :class:`tree_fairseq.tree_insertion.views.ObservedInsertions`
+        observer: keeps the steps, such as :class:`tree_fairseq.tree_insertion.views.InsertionViews`
     """
 
     outputs: str  # ``trees`` or ``sequences``
@@ -166,7 +161,7 @@ class ParallelSearch:
         while len(sentences):
             step += 1
             predictions = self._predict(memories, partial, device)
-            rows, size = partial.slot_rows, len(sentences)
+            rows, size = partial.rows[predictions.slots // partial.kinds], len(sentences)
             totals += np.bincount(rows, predictions.log_probs, minlength=size)
             numbers += np.bincount(rows, minlength=size)
             is_inserted = predictions.labels != self.dictionary.keep

@@ -24,12 +24,12 @@ from tree_fairseq.tree_insertion import PARTIAL, dataset
 from tree_fairseq.tree_insertion.criterion import SlotKlDivergence
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary, require_labels
 from tree_fairseq.tree_insertion.folder import STORE_SUFFIX, InsertionRecord, insertion_trees, open_store
-from tree_fairseq.tree_insertion.model import Decoding, TreeGeneratingTransformer
+from tree_fairseq.tree_insertion.model import Decoding
 from tree_fairseq.tree_insertion.parallel_search import InsertionLimits
 from tree_fairseq.tree_insertion.program_outputs import ProgramOutputs
 from tree_fairseq.tree_insertion.search import InsertionGenerator
 from tree_fairseq.tree_insertion.sequences import LeftToRightGenerator, SequenceInsertionGenerator, TreeSequenceModel
-from tree_fairseq.tree_insertion.store import ORACLES, InsertionStore
+from tree_fairseq.tree_insertion.store import ORACLES
 from tree_fairseq.tree_insertion.target import ROOT_LABEL
 from tree_fairseq.trees.notations import notation_named
 from tree_fairseq.trees.symbols import exact_matches
@@ -106,11 +106,6 @@ _UNREAD = {
 _REFUSED = ("constraints", "lm_path", "prefix_size", "print_alignment", "replace_unk", "score_reference")
 
 
-def _decoding_of(model) -> Optional[Decoding]:
-    """Returns the kind of decoding of a model of trees, None for other models."""
-    return model.decoding if isinstance(model, TreeGeneratingTransformer) else None
-
-
 @register_task("tree_insertion", dataclass=TreeInsertionConfig)
 class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
     """Generates the target trees of ``fairseq-preprocess --task tree_insertion`` from sentences, parsed or not.
@@ -149,7 +144,10 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs):
         """Loads a split with the trajectories of its targets; only epochs of training draw anew."""
         folder = self.folder_of(split, epoch)
-        stores = self._load_stores(folder, split, combine)
+        source, target = self.cfg.source_lang, self.cfg.target_lang
+        prefixes = side_prefixes(folder, split, source, target, target, STORE_SUFFIX, combine)
+        record = Manifest.load(folder).verify_section(InsertionRecord, folder, prefixes or [split])
+        stores = [open_store(prefix.with_suffix(""), record.trajectory_count) for prefix in prefixes.values()]
         super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
         stored: Any = joined(stores, self.cfg.upsample_primary)
         sampler: Any = self.sampler
@@ -165,19 +163,12 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
         pairs, learns_from = self.datasets[split], _DATASETS[self.decoding]
         self.datasets[split] = learns_from(pairs, stored, self.target_dictionary, sampler, self.sequences, **options)
 
-    def _load_stores(self, folder: Path, split: str, combine: bool) -> list[InsertionStore]:
-        source, target = self.cfg.source_lang, self.cfg.target_lang
-        manifest = Manifest.load(folder)
-        prefixes = side_prefixes(folder, split, source, target, target, STORE_SUFFIX, combine)
-        record = manifest.verify_section(InsertionRecord, folder, prefixes or [split])
-        return [open_store(prefix.with_suffix(""), record.trajectory_count) for prefix in prefixes.values()]
-
     # Training
 
     def build_model(self, cfg, from_checkpoint: bool = False):
         """Builds any architecture that generates trees; one that reads no trees of sources never sees them."""
         model = super().build_model(cfg, from_checkpoint)
-        decoding = _decoding_of(model)
+        decoding = getattr(model, "decoding", None)  # that of models of trees
         if isinstance(model, FairseqEncoderDecoderModel) and decoding is None:
             raise InputError(
                 f"--arch {getattr(cfg, '_name', None) or cfg.arch} does not generate trees",
@@ -191,7 +182,7 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
 
     def refuse_unread_flags(self, model, cfg) -> None:
         super().refuse_unread_flags(model, cfg)
-        unread = dict.fromkeys(_UNREAD.get(_decoding_of(model), ()), "the model learns from sequences")
+        unread = dict.fromkeys(_UNREAD.get(getattr(model, "decoding", None), ()), "the model learns from sequences")
         if self.cfg.target_distribution == "uniform":
             unread.setdefault("target_temperature", "it goes with --target-distribution rank")
         if not self.cfg.eval_accuracy:
@@ -217,7 +208,7 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
 
         ``fairseq-generate`` then prints ``I-`` lines (:mod:`tree_fairseq.tree_insertion`), as with ``--print-step``.
         """
-        kinds = {_decoding_of(model) for model in models}
+        kinds = {getattr(model, "decoding", None) for model in models}
         if seq_gen_cls is not None or kinds == {None}:
             return super().build_generator(models, args, seq_gen_cls, extra_gen_cls_kwargs, **kwargs)
         if len(kinds) > 1:
