@@ -7,7 +7,7 @@ dataclasses behind. Inside a model it is viewed as a :class:`TreeBatch`. Shape l
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -63,7 +63,7 @@ class Branches:
 
     def as_dict(self) -> dict[str, Any]:
         """The lists by name, as a batch has them."""
-        return {own.name: getattr(self, own.name) for own in fields(self)}
+        return dict(vars(self))
 
     @classmethod
     def list(

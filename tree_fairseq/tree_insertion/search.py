@@ -110,14 +110,13 @@ class InsertionGenerator(ParallelSearch):
         positional = np.zeros(len(tokens), np.float32)
         # The sequence may leave out the root that decoding began with, the first node.
         positional[is_label] = partial.scores[nodes][len(labels) - int(is_label.sum()) :]
-        arrays = {
-            "labels": labels,
-            "parents": parents,
-            "is_new": partial.is_new[nodes],
-            "positional_scores": positional,
+        found: dict[str, Any] = {
+            "tokens": tokens,
+            "labels": torch.from_numpy(labels),
+            "parents": torch.from_numpy(parents),
+            "positional_scores": torch.from_numpy(positional),
+            "is_new": torch.from_numpy(partial.is_new[nodes]),
         }
-        found: dict[str, Any] = {name: torch.from_numpy(values) for name, values in arrays.items()}
-        found["tokens"] = tokens
         if self.keep_history:
             found["history"] = self._histories[sentence]
         return found

@@ -234,7 +234,7 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
 
     def _program_outputs(self) -> Optional[ProgramOutputs]:
         if self.cfg.grammar == "none":
-            given = [] if self.cfg.schema is None else ["schema"]
+            given = changed_options(self.cfg, TreeInsertionConfig)
             refuse_unread(given, {"schema": "it goes with --grammar language"})
             return None
         schema = None if self.cfg.schema is None else Schema.load(self.cfg.schema)

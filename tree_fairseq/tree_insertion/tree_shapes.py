@@ -45,10 +45,10 @@ class TreeShapes:
     def of_parents(cls, trees: Sequence[np.ndarray]) -> TreeShapes:
         """Makes the shapes of trees, each given by the parents ``[m]`` of its nodes in preorder, -1 for the root."""
         lengths = np.array([len(parents) for parents in trees], np.int64)
-        parents = np.concatenate(trees) + np.repeat(np.cumsum(lengths) - lengths, lengths)
-        nodes = np.arange(len(parents))
-        is_root = nodes == np.repeat(np.cumsum(lengths) - lengths, lengths)
-        above = np.where(is_root, nodes, parents)
+        starts = np.repeat(np.cumsum(lengths) - lengths, lengths)
+        nodes = np.arange(len(starts))
+        is_root = nodes == starts
+        above = np.where(is_root, nodes, np.concatenate(trees) + starts)
         # Pointers to the parent double their reach in each turn, and so do those to the last child.
         depths = (~is_root).astype(np.int64)
         last = nodes.copy()

@@ -17,7 +17,7 @@ from tree_fairseq.source_code.asdl import AsdlGrammar
 from tree_fairseq.source_code.complete_programs import report_queries_that_do_not_run
 from tree_fairseq.source_code.field_types import FieldTypes
 from tree_fairseq.source_code.schema import Schema
-from tree_fairseq.support.options import option, refuse_unread
+from tree_fairseq.support.options import changed_options, option, refuse_unread
 from tree_fairseq.tasks import INVALID
 from tree_fairseq.tasks.translation import TranslationWithTreesConfig, TranslationWithTreesTask
 from tree_fairseq.tasks.validation_accuracy import ValidationAccuracyConfig, ValidationAccuracyTask
@@ -67,7 +67,7 @@ class StructuralTranslationTask(ValidationAccuracyTask, TranslationWithTreesTask
                 "preprocess with --source-modality tree or --target-modality tree, or train with another task"
             )
         if self.target_side.modality != SYMBOLS:
-            given = [*(["grammar"] if cfg.grammar != "none" else []), *(["schema"] if cfg.schema is not None else [])]
+            given = changed_options(cfg, StructuralTranslationConfig)
             refuse_unread(given, dict.fromkeys(("grammar", "schema"), "the target is a sequence"))
 
     def build_generator(self, models, args, seq_gen_cls=None, extra_gen_cls_kwargs=None, **kwargs):

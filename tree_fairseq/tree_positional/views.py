@@ -72,9 +72,8 @@ class PartialTree:
 
 @dataclass
 class Candidate:
-    """A symbol that might come next, its probability before illegal symbols are masked, and why it is illegal."""
+    """What may come next: the probability of a symbol before illegal ones are masked, and why it is illegal."""
 
-    symbol: int
     probability: float
     why: str | None
     chosen: bool = False
@@ -87,7 +86,7 @@ class Hypothesis:
     symbols: list[int]
     score: float
     parent: int
-    candidates: list[Candidate] = field(default_factory=list)
+    candidates: dict[int, Candidate] = field(default_factory=dict)  # by symbol
 
 
 class SearchSteps:
@@ -138,10 +137,8 @@ class SearchSteps:
     def note_refused(self, trees: TreeHypotheses) -> None:
         """Says of candidates of the last step that they were refused when the search was about to take them."""
         for row, symbol in trees.refused:
-            place = self._rows.get(row)
-            for candidate in self.steps[-1][place].candidates if place is not None else ():
-                if candidate.symbol == symbol:
-                    candidate.why = REFUSED
+            if row in self._rows and symbol in (candidates := self.steps[-1][self._rows[row]].candidates):
+                candidates[symbol].why = REFUSED
         trees.refused.clear()
 
     def _choose(self, row: int, ids: list[int]) -> tuple[int, float]:
@@ -152,19 +149,16 @@ class SearchSteps:
         parent, symbol = self._rows[above], ids[-1]
         before = self.steps[-1][parent]
         if before.candidates:
-            known = [candidate for candidate in before.candidates if candidate.symbol == symbol]
-            if not known:
-                known = [Candidate(symbol, float(self._unmasked[above, symbol].exp()), None)]
-                before.candidates += known
-            known[0].chosen = True
+            own = Candidate(float(self._unmasked[above, symbol].exp()), None)
+            before.candidates.setdefault(symbol, own).chosen = True
         return parent, before.score + float(self._masked[above, symbol])
 
-    def _candidates(self, row: int, scores: Tensor, trees: TreeHypotheses) -> list[Candidate]:
+    def _candidates(self, row: int, scores: Tensor, trees: TreeHypotheses) -> dict[int, Candidate]:
         best = scores.topk(min(self.most, len(scores)))
-        return [
-            Candidate(index, score, trees.why_illegal(row, index, self.symbols))
-            for index, score in zip(best.indices.tolist(), best.values.exp().tolist())
-        ]
+        return {
+            index: Candidate(probability, trees.why_illegal(row, index, self.symbols))
+            for index, probability in zip(best.indices.tolist(), best.values.exp().tolist())
+        }
 
 
 @register_views
@@ -205,13 +199,13 @@ class StructuralViews(Views):
         partial = PartialTree.of(hypothesis.symbols, dictionary)
         candidates = [
             {
-                "symbol": dictionary[candidate.symbol],
+                "symbol": dictionary[symbol],
                 "probability": round(candidate.probability, _DIGITS),
                 "legal": candidate.why is None,
                 "why": candidate.why or "",
                 "chosen": candidate.chosen,
             }
-            for candidate in hypothesis.candidates
+            for symbol, candidate in hypothesis.candidates.items()
         ]
         return {
             "tree": tree_record(partial.forest),
