@@ -96,11 +96,6 @@ class DistanceBias(nn.Module):
             self.register_parameter(table, nn.Parameter(torch.zeros(MAX_DISTANCE + 1, num_heads)))
         self.given: dict[str, Tensor] = {}
 
-    @classmethod
-    def of(cls, num_heads: int, config: Any) -> Optional["DistanceBias"]:
-        """The bias that a configuration asks for, if it does."""
-        return cls(num_heads, config) if bias_tables(config) else None
-
     def forward(self) -> Tensor:
         """Biases ``[B, H, N, N]`` of the given rows, ``[1, H, N, N]`` without trees; in float32 or better."""
         parts = [_looked_up(self.given[table], getattr(self, table)) for table in self.tables]

@@ -11,7 +11,7 @@ from fairseq.modules import MultiheadAttention
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tree_fairseq.nn.distance_bias import DistanceBias, DistanceBiasConfig, give_rows
+from tree_fairseq.nn.distance_bias import DistanceBias, DistanceBiasConfig, bias_tables, give_rows
 from tree_fairseq.nn.encoders import EncoderType, register_encoder
 from tree_fairseq.nn.extended_transformer import ExtendedTransformer, register_architectures
 from tree_fairseq.nn.modalities import CONSTITUENCY
@@ -50,7 +50,7 @@ class TreeSelfAttention(TreeAttention):
 
     def __init__(self, embed_dim: int, num_heads: int, config: AccumulationConfig, **kwargs):
         super().__init__(embed_dim, num_heads, config, **kwargs)
-        self.distance_bias = DistanceBias.of(num_heads, config)
+        self.distance_bias = DistanceBias(num_heads, config) if bias_tables(config) else None
         self.ancestor_bias = None
         if config.leaves_to_ancestors:
             self.ancestor_bias = nn.Parameter(torch.full((num_heads,), INITIAL_ANCESTOR_BIAS))
@@ -124,13 +124,10 @@ class TreeCrossAttention(SharedMemoryAttention, TreeAttention):
 
     def read(self, states: Tensor, structure: TreeStructure) -> tuple[Tensor, Tensor, Tensor]:
         """Keys and values of leaves and nodes ``[S, B, encoder's D]``; see :meth:`SharedMemoryAttention.read`."""
-        padding = structure.padding
-        if self.attend_nodes:
-            values = self.accumulated_values(states, structure)
-        else:
-            states, padding = states[: structure.num_leaves], padding[:, : structure.num_leaves]
-            values = split_heads(self.v_proj(states), self.num_heads)
-        return split_heads(self.k_proj(states), self.num_heads), values, padding  # B x H x S x D/H
+        if not self.attend_nodes:
+            return super().read(states[: structure.num_leaves], structure.padding[:, : structure.num_leaves])
+        values = self.accumulated_values(states, structure)
+        return split_heads(self.k_proj(states), self.num_heads), values, structure.padding  # B x H x S x D/H
 
     def is_phrase(self, structure: TreeStructure) -> Tensor:
         """The nodes."""
@@ -227,8 +224,7 @@ class TreeTransformerEncoder(TransformerEncoderBase):
         """
         batch = TreeBatch.from_net_input(source_spans, src_tokens, self.padding_idx)
         structure = self.build_structure(batch)
-        if len(self.layers) and self.layers[0].self_attn.distance_bias is not None:
-            give_rows(self.layers, self.cfg, src_tokens, batch)
+        give_rows(self.layers, self.cfg, src_tokens, batch)
         leaves, embedding = self.forward_embedding(src_tokens, token_embeddings)
         embedded = torch.cat([leaves, self.forward_labels(batch.label)], dim=1)
         x, states = self.forward_layers(embedded, structure.padding, structure, return_all_hiddens)
