@@ -125,11 +125,7 @@ class TreeGRUModel(LeftToRightModel):
     """A transformer encoder, and a GRU that follows the branches of the target tree."""
 
     copies = False
-
-    @property
-    def longest_target(self) -> None:
-        """Returns None, as the decoder has no positions."""
-        return None
+    longest_target = None  # the decoder has no positions
 
     @classmethod
     def build_decoder(cls, cfg, tgt_dict, embed_tokens):
