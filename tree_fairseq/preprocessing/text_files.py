@@ -109,13 +109,11 @@ def text_requests(args: Namespace, languages: Mapping[str, str]) -> dict[str, Si
     return {side: each for side, each in requests.items() if each.kind is not None or each.tokenizer is not None}
 
 
-def model_within_trees(request: Optional[SideRequest]) -> Optional[str]:
+def model_within_trees(request: SideRequest) -> Optional[str]:
     """Returns the subword model for a side whose words are split only when it has trees.
 
     Raises InputError if the model would have to be learned, or the text tokenised.
     """
-    if request is None:
-        return None
     if request.must_learn or request.is_raw:
         flag = "--learn-subwords" if request.must_learn else "--apply-tokenizer"
         raise InputError(
@@ -215,11 +213,10 @@ class TextPlan:
             return
         old, record = manifest.section(text_record.TextRecord), text_record.TextRecord()
         for lang, request in self.requests.items():
-            has_model = request.kind is not None
             record.sides[lang] = text_record.SideText(
                 kind=request.kind,
-                model=self._name(request) if has_model else None,
-                sha256=file_sha256(request.file) if request.file is not None else None,
+                model=None if request.kind is None else self._name(request),
+                sha256=None if request.file is None else file_sha256(request.file),
                 learned=request.learn,
                 tokenizer=None if request.tokenizer is None else dict(request.tokenizer),
             )
@@ -287,15 +284,12 @@ class TextPlan:
 
     def enter(self, work: Work) -> None:
         """Copies the models into the folder and enters them into the manifest."""
-        models = {}
-        for request in self.requests.values():
-            if request.kind is not None:
-                name = self._name(request)
-                models[name] = self.learned_model(request, work) if request.must_learn else Path(request.file)
-        for name, path in models.items():
-            shutil.copyfile(path, work.output / name)
-        work.manifest.enter_files(work.output / name for name in models)
-        if models:
+        split = {self._name(request): request for request in self.requests.values() if request.kind is not None}
+        for name, request in split.items():
+            model = self.learned_model(request, work) if request.must_learn else request.file
+            shutil.copyfile(model, work.output / name)
+        work.manifest.enter_files(work.output / name for name in split)
+        if split:
             text_record.complete(work.manifest.section(text_record.TextRecord), work.output)
 
 
@@ -318,7 +312,7 @@ def _rewritten(
     path: Path, tokenizer: Any, model: Optional[str], separator: Optional[str], chunk: Chunk
 ) -> tuple[str, int, int]:
     """The lines of a chunk, tokenised or split, and the numbers of words before and after."""
-    apply = _splitter(model) if model is not None else _tokenizer(tokenizer)
+    apply = _preparation(tokenizer, model)
     lines, before, after = [], 0, 0
     for _, line in chunk_lines(path, chunk):
         parts = [line] if separator is None else line.split(f" {separator} ")
@@ -328,11 +322,8 @@ def _rewritten(
     return "".join(lines), before, after
 
 
-@functools.lru_cache(maxsize=2)
-def _tokenizer(tokenizer: tuple[tuple[str, Any], ...]) -> Any:
-    return encoders.build_tokenizer(Namespace(**dict(tokenizer))).encode
-
-
 @functools.lru_cache(maxsize=4)
-def _splitter(path: str) -> Any:
-    return load_subword_model(path).split_line
+def _preparation(tokenizer: Any, model: Optional[str]) -> Any:
+    if model is not None:
+        return load_subword_model(model).split_line
+    return encoders.build_tokenizer(Namespace(**dict(tokenizer))).encode
