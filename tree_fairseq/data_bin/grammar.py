@@ -49,7 +49,7 @@ class FieldTable:
     @classmethod
     def of(cls, grammar: TypedGrammar, symbols: Sequence[str], table: SymbolTable) -> FieldTable:
         """Returns the table of a grammar for symbols that were not binarized."""
-        types: list[str | None] = [None] * len(symbols)
+        by_type: dict[str, list[int]] = {}
         fields = torch.full((len(symbols), table.degree), -1)
         numbers = {ROOT: 0}
         for index, arity in enumerate(table.arity.tolist()):
@@ -58,13 +58,9 @@ class FieldTable:
             label = table.encoding.split(symbols[index])[0]
             names = grammar.fields_of(label, arity)
             if label != UNKNOWN_LABEL and len(names) == arity:
-                types[index] = grammar.type_of(label)
+                by_type.setdefault(grammar.type_of(label), []).append(index)
                 for branch, name in enumerate(names):
                     fields[index, branch] = numbers.setdefault(name, len(numbers))
-        by_type: dict[str, list[int]] = {}
-        for index, type_name in enumerate(types):
-            if type_name is not None:
-                by_type.setdefault(type_name, []).append(index)
         allowed = torch.zeros(len(numbers), len(symbols), dtype=torch.bool)
         for name, number in numbers.items():
             for type_name, indices in by_type.items():

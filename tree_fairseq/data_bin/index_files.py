@@ -20,7 +20,7 @@ _INT32_CODE = 4
 # The bytes of a value by the code in the header: fairseq's types of tokens, and int32.
 _VALUE_BYTES = {_INT32_CODE: 4, 5: 8, 8: 2, 9: 4}
 _HEADER = struct.Struct("<9sQBQ")
-_REPAIR = "Preprocess again, or run `tree-fairseq check` on the folder to see all that is wrong"
+REPAIR = "Preprocess again, or run `tree-fairseq check` on the folder to see all that is wrong"
 
 
 def data_and_index(prefix: str | os.PathLike) -> tuple[Path, Path]:
@@ -62,7 +62,7 @@ def read_consecutive(path: Path) -> tuple[int, np.ndarray, np.ndarray]:
     for lines in line_blocks(len(sizes)):
         ends = end + np.cumsum(sizes[lines], dtype=np.int64)
         if not np.array_equal(pointers[lines], value_bytes * (ends - sizes[lines])):
-            raise CorruptFileError(f"{path} has offsets that disagree with its sizes. {_REPAIR}")
+            raise CorruptFileError(f"{path} has offsets that disagree with its sizes. {REPAIR}")
         end = ends[-1]
     return value_bytes, sizes, pointers
 
@@ -75,25 +75,25 @@ def read_index_with_pointers(path: Path) -> tuple[int, np.ndarray, np.ndarray]:
     """
     size = _size_of(path)
     if size < _HEADER.size:
-        raise CorruptFileError(f"{path} is cut off: {size} bytes, shorter than its header. {_REPAIR}")
+        raise CorruptFileError(f"{path} is cut off: {size} bytes, shorter than its header. {REPAIR}")
     content = np.asarray(np.memmap(path, np.uint8, "r"))
     header = content[: _HEADER.size].tobytes()
     magic, version, code, lines = _HEADER.unpack(header)
     if (magic, version) != (_MAGIC, _VERSION) or code not in _VALUE_BYTES:
-        raise CorruptFileError(f"{path} is not an index: its header is {header!r}. {_REPAIR}")
+        raise CorruptFileError(f"{path} is not an index: its header is {header!r}. {REPAIR}")
     if size != index_bytes(lines):
-        raise CorruptFileError(f"{path} has {size} bytes where its {lines} lines take {index_bytes(lines)}. {_REPAIR}")
+        raise CorruptFileError(f"{path} has {size} bytes where its {lines} lines take {index_bytes(lines)}. {REPAIR}")
     sizes = np.frombuffer(content, np.int32, lines, _HEADER.size)
     pointers = np.frombuffer(content, np.int64, lines, _HEADER.size + 4 * lines)
     if any((sizes[lines] < 0).any() or (pointers[lines] < 0).any() for lines in line_blocks(len(sizes))):
-        raise CorruptFileError(f"{path} has sizes or offsets below zero. {_REPAIR}")
+        raise CorruptFileError(f"{path} has sizes or offsets below zero. {REPAIR}")
     return _VALUE_BYTES[code], sizes, pointers
 
 
 def require_data_size(path: Path, size: int) -> None:
     """Raises CorruptFileError if a file is missing or does not have the size that its index says."""
     if (found := _size_of(path)) != size:
-        raise CorruptFileError(f"{path} has {found} bytes where its index asks for {size}. {_REPAIR}")
+        raise CorruptFileError(f"{path} has {found} bytes where its index asks for {size}. {REPAIR}")
 
 
 def _size_of(path: Path) -> int:
@@ -101,7 +101,7 @@ def _size_of(path: Path) -> int:
     try:
         return path.stat().st_size
     except FileNotFoundError:
-        raise CorruptFileError(f"{path} is missing. {_REPAIR}") from None
+        raise CorruptFileError(f"{path} is missing. {REPAIR}") from None
 
 
 def map_values(path: Path, length: int) -> np.ndarray:

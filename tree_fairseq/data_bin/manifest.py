@@ -68,6 +68,7 @@ def _present(path: Path) -> Path:
 class Section(Record):
     """The part of ``tree.json`` that one kind of data set adds, such as one for classification."""
 
+    key: ClassVar[str]  # in ``tree.json``
     contents: ClassVar[str]  # plural noun for the content of a split, for error messages
     missing: ClassVar[str]  # advice for a user whose folder lacks the section, the end of a sentence
 
@@ -91,14 +92,10 @@ def register_section(name: str) -> Callable[[type[S]], type[S]]:
     """Class decorator: registers the dataclass of a section under its key in ``tree.json``."""
 
     def register(section: type[S]) -> type[S]:
-        _SECTIONS[name] = section
+        section.key, _SECTIONS[name] = name, section
         return section
 
     return register
-
-
-def _name_of(section: type[Section]) -> str:
-    return next(name for name, other in _SECTIONS.items() if other is section)
 
 
 @dataclass
@@ -176,11 +173,11 @@ class Manifest:
 
     def section(self, kind: type[S]) -> S | None:
         """Returns the section of a registered kind of data set, or None if this folder has no such section."""
-        return self.sections.get(_name_of(kind))
+        return self.sections.get(kind.key)
 
     def set_section(self, record: Section) -> None:
         """Adds or replaces the section of a kind of data set."""
-        self.sections[_name_of(type(record))] = record
+        self.sections[record.key] = record
 
     def side(self, lang: str) -> SideRecord:
         """Returns the record of a language with constituency trees; raises MissingTreesError for other languages."""

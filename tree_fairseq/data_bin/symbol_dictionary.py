@@ -155,7 +155,8 @@ def build_symbol_dictionary(
         dictionary.add_symbol(symbol, count)
     dictionary.finalize(threshold=threshold, nwords=nwords, padding_factor=1)
     if all_arities:
-        for label in sorted(_labels(dictionary, encoding)):
+        labels = {label for label, arity in map(encoding.parts, dictionary.symbols) if arity >= 0}
+        for label in sorted(labels - {NULL, UNKNOWN_LABEL}):
             for arity in range(degree + 1):
                 dictionary.add_symbol(encoding.join(label, arity), 0)
     for symbol in sorted(spare):
@@ -166,11 +167,6 @@ def build_symbol_dictionary(
         dictionary.add_symbol(unknown_symbol(arity), 0)
     dictionary.pad_to_multiple_(padding_factor)
     return dictionary
-
-
-def _labels(dictionary: Dictionary, encoding: SymbolEncoding) -> set[str]:
-    labels = {label for label, arity in map(encoding.parts, dictionary.symbols) if arity >= 0}
-    return labels - {NULL, UNKNOWN_LABEL}
 
 
 def require_symbols(dictionary: Dictionary, encoding: SymbolEncoding, place: str) -> int:

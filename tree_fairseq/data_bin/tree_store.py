@@ -32,7 +32,6 @@ from tree_fairseq.trees.tree import Forest
 RESERVED_LABELS = ("<s>", "<pad>", "</s>", "<unk>")
 
 _ROW = 4
-_REPAIR = "Preprocess again, or run `tree-fairseq check` on the folder to see all that is wrong"
 
 
 class StoredTree(NamedTuple):
@@ -203,7 +202,7 @@ def _read_sizes(path: Path) -> tuple[np.ndarray, np.ndarray]:
     """Returns the number of values of each item, and where it begins in bytes."""
     value_bytes, sizes, pointers = index_files.read_consecutive(path)
     if value_bytes != 4 or any((sizes[lines] % _ROW != 1).any() for lines in index_files.line_blocks(len(sizes))):
-        raise CorruptFileError(f"{path} is not the index of a tree file. {_REPAIR}")
+        raise CorruptFileError(f"{path} is not the index of a tree file. {index_files.REPAIR}")
     return sizes, pointers
 
 
