@@ -12,6 +12,7 @@ therefore the safest place: this package parses there without torch's or fairseq
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.metadata
 import warnings
 from collections.abc import Iterator
@@ -81,7 +82,6 @@ class BeneparParser:
         self._benepar = import_library("benepar", "benepar", "--tree-parser benepar")
         self._options = options
         self._path = locate_model(options)
-        self._parser: Any = None
 
     def identity(self) -> dict[str, Any]:
         version, path = importlib.metadata.version("benepar"), self._path
@@ -91,35 +91,34 @@ class BeneparParser:
 
     def inventory(self) -> list[str]:
         """Returns all labels of the model, and its tags."""
-        labels, tags = benepar_labels(self._load()._parser.config)
+        labels, tags = benepar_labels(self._parser._parser.config)
         return sorted({*labels, *tags})
 
     def tags(self) -> list[str]:
         """Returns the tags of the model; ``XX`` alone if it was trained without."""
-        return sorted(benepar_labels(self._load()._parser.config)[1])
+        return sorted(benepar_labels(self._parser._parser.config)[1])
 
     def parse(self, sentences: list[list[str]]) -> list[Tree | None]:
         """Parses sentences of words. One that is too long makes its batch fail."""
-        parser = self._load()
+        parser = self._parser
         with _quietly():
             found = parser.parse_sents([self._benepar.InputSentence(words=words) for words in sentences])
             return list(map(tree_over_words, found, sentences))
 
-    def _load(self) -> Any:
-        if self._parser is None:
-            try:
-                with _quietly():
-                    parser = self._benepar.Parser(str(self._path), batch_size=self._options.batch_size)
-            except Exception as error:
-                # torch, transformers and pickle each have their own errors for a file that is not such a model.
-                message = f"benepar cannot load {self._path}: {type(error).__name__}: {error}"
-                if "build_inputs_with_special_tokens" in message:
-                    message += ". Published models of benepar need transformers below 5: pip install 'transformers<5'"
-                raise ParserUnavailableError(message) from error
-            if self._options.device != "auto":
-                parser._parser.to(self._options.device)
-            self._parser = parser
-        return self._parser
+    @functools.cached_property
+    def _parser(self) -> Any:
+        try:
+            with _quietly():
+                parser = self._benepar.Parser(str(self._path), batch_size=self._options.batch_size)
+        except Exception as error:
+            # torch, transformers and pickle each have their own errors for a file that is not such a model.
+            message = f"benepar cannot load {self._path}: {type(error).__name__}: {error}"
+            if "build_inputs_with_special_tokens" in message:
+                message += ". Published models of benepar need transformers below 5: pip install 'transformers<5'"
+            raise ParserUnavailableError(message) from error
+        if self._options.device != "auto":
+            parser._parser.to(self._options.device)
+        return parser
 
 
 @contextlib.contextmanager

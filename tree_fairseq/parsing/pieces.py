@@ -354,10 +354,7 @@ def join_text(line: str, options: ParserOptions) -> RawLine:
 
 
 def finish_raw_line(
-    raw: RawLine,
-    answer: str | Failure,
-    model: SubwordModel | None,
-    change: Callable[[Forest], Forest] = lambda forest: forest,
+    raw: RawLine, answer: str | Failure, model: SubwordModel | None, change: Callable[[Forest], Forest]
 ) -> tuple[str, int] | None:
     """Returns the forest of a line in brackets, and the number of its sentences; None if the answer belongs to another
     text. If the parser failed, the words between white space get a flat tree. The forest of words is changed first."""
