@@ -18,6 +18,7 @@ from fairseq.data import Dictionary
 
 from tree_fairseq.classification.examples import NODE_SYMBOL, Examples, read_examples
 from tree_fairseq.classification.folder import (
+    CHARACTERS,
     CLASS,
     INPUT_FORMATS,
     SENTENCE_FORMATS,
@@ -28,7 +29,6 @@ from tree_fairseq.classification.folder import (
     UNLABELLED,
     ClassificationRecord,
     ClassSplitRecord,
-    NumberDictionary,
     class_order,
 )
 from tree_fairseq.data_bin.manifest import Manifest
@@ -173,15 +173,13 @@ def _read_examples(args: Namespace, splits: tuple[planning.Split, ...]) -> tuple
         path = _file_of(args, split)
         examples[split.name] = read_examples(path, args.input_format, known, args.regression)
         if known is None:
-            if args.input_format != "trees" and not args.regression:
+            if args.input_format != "trees":
                 counts, first = examples["train"].counts_of_examples(), examples["train"].classes[0][0]
                 is_alone = counts[first] == 1 and len(counts) > 2
                 if is_alone and (first.lower() in _COLUMN_NAMES or list(counts.values()).count(1) == 1):
                     hint = "Leave the line out (tail -n +2). If it is an example, put it elsewhere in the file."
                     raise LabelColumnError(f"a header: no other line has the class {first!r}", path, 1, hint=hint)
             known = sorted({*examples["train"].counts()} - {UNLABELLED}, key=class_order)
-    if args.regression:
-        known = NumberDictionary.of_characters().symbols[Dictionary().nspecial :]
     return examples, known or []
 
 
@@ -202,9 +200,9 @@ def _log_counts(args: Namespace, examples: dict[str, Examples], classes: list[st
 
 
 def _given_classes(args: Namespace) -> list[str] | None:
-    """Reads the classes of ``--tgtdict``; None if they are those of train."""
+    """Reads the classes of ``--tgtdict``; None if they are those of train. Numbers have their characters instead."""
     if args.regression:
-        return []
+        return [*CHARACTERS]
     if not args.tgtdict:
         return None
     dictionary = Dictionary.load(args.tgtdict)

@@ -136,10 +136,6 @@ class ClassificationTask(ClassTask, TreeTask):
         count_typed(self, read.words)
         return read, read.lengths.tolist()
 
-    def build_dataset_for_inference(self, src_tokens, src_lengths, constraints: Optional[Tensor] = None):
-        """Makes a data set of token tensors to classify, which may be :class:`NewLines`; constraints are not read."""
-        raise NotImplementedError
-
     # Predictions
 
     def build_generator(self, models, args, seq_gen_cls=None, extra_gen_cls_kwargs=None, **kwargs):

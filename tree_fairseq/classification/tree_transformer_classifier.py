@@ -74,8 +74,8 @@ class DocumentEncoder(TreeTransformerEncoder):
 
     attention = DocumentAttention
 
-    def __init__(self, cfg, dictionary, embed_tokens, return_fc: bool = False):
-        super().__init__(cfg, dictionary, embed_tokens, return_fc)
+    def __init__(self, cfg, dictionary, embed_tokens):
+        super().__init__(cfg, dictionary, embed_tokens)
         self.join_leaves = cfg.leaf_attention == "document"
         self.document_root = cfg.document_root
 

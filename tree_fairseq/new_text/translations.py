@@ -191,7 +191,7 @@ def stored_forest(task: Any, split: str, number: int) -> Forest:
     stored = dataset.trees[number]
     labels = getattr(task, "label_dictionary", None) or task.source_side.labels
     leaves = [dictionary[index] for index in words[: stored.num_leaves]]
-    return (stored if len(leaves) == stored.num_leaves else stored.cut(len(leaves))).forest(labels, leaves)
+    return stored.cut(len(leaves)).forest(labels, leaves)
 
 
 def in_one_line(task: Any, forest: Forest) -> Optional[str]:
