@@ -44,15 +44,13 @@ def index_header(lines: int) -> bytes:
 
 
 def write_index(path: Path, sizes: np.ndarray, starts: np.ndarray) -> None:
-    """Writes the index file of an int32 dataset to disk, given the number of values of each item, ``[lines]``, and the
+    """Writes the index file of an int32 dataset, given the number of values of each item, ``[lines]``, and the
     position of its first value in the data file, ``[lines]``.
     """
     with open(path, "wb") as file:
         file.write(index_header(len(sizes)))
         file.write(sizes.astype(np.int32).tobytes())
         file.write((4 * starts.astype(np.int64)).tobytes())
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def read_consecutive(path: Path) -> tuple[int, np.ndarray, np.ndarray]:

@@ -63,7 +63,7 @@ class TreeBlock(NamedTuple):
 
 
 class TreeStoreWriter:
-    """Writes a store block by block; the index is written, and both files are on disk, when the ``with`` block ends.
+    """Writes a store block by block; the index is written when the ``with`` block ends.
 
     The path ``prefix`` lacks ``.bin`` and ``.idx``. Memory does not grow with the number of lines.
     """
@@ -80,8 +80,6 @@ class TreeStoreWriter:
     def __exit__(self, kind, error, trace) -> None:
         with self._file, self._sizes:
             if kind is None:
-                self._file.flush()
-                os.fsync(self._file.fileno())
                 lines = self._sizes.tell() // 4
                 with open(self._index_path, "wb") as index:
                     index.write(index_files.index_header(lines))
@@ -92,8 +90,6 @@ class TreeStoreWriter:
                         ends = end + np.cumsum(np.frombuffer(sizes, np.int32), dtype=np.int64)
                         index.write((4 * (ends - np.frombuffer(sizes, np.int32))).tobytes())
                         end = int(ends[-1])
-                    index.flush()
-                    os.fsync(index.fileno())
 
     def _written_sizes(self) -> Iterator[bytes]:
         self._sizes.seek(0)
@@ -129,8 +125,6 @@ def relabel(prefix: str | os.PathLike, ids: np.ndarray) -> None:
             file.seek(position)
             file.write(block.data)
             position += block.nbytes
-        file.flush()
-        os.fsync(file.fileno())
 
 
 class TreeStore:
