@@ -36,45 +36,44 @@ def read_with_care(
     With ``stops``, the first faulty line ends the command with its error. Blank lines may be left out, without a word.
     Returns what was read, None if all lines are faulty, and the places of the readable lines among all.
     """
-    faulty: set[int] = set()
 
     def report(place: int, error: Exception) -> None:
         problem = _with_place(error, path, lines.first_line + place)
         if stops:
             raise problem from None
-        faulty.add(place)
         sys.stderr.write(f"{str(problem).removesuffix('.')}. The hypothesis of this line is empty.\n")
 
     def read_some(places: Sequence[int]) -> Read:
         return read(InputLines([lines[place] for place in places], lines.first_line + places[0]))
 
-    def find_faults(places: Sequence[int]) -> None:
+    def without_faults(places: list[int]) -> list[int]:
         try:
             read_some(places)
+            return places
         except Exception as error:
             if not _is_fault(error):
                 raise
             if len(places) == 1:
                 report(places[0], error)
-                return
+                return []
             middle = len(places) // 2
-            find_faults(places[:middle])
-            find_faults(places[middle:])
+            return without_faults(places[:middle]) + without_faults(places[middle:])
 
+    places = []
     for place, line in enumerate(lines):
         try:
             decode_line(line.encode("utf-8", _UNDECODED), path, lines.first_line + place)
+            if line.strip() or not skips_blank:
+                places.append(place)
         except InputError as error:
             report(place, error)
-    places = [place for place, line in enumerate(lines) if place not in faulty and (line.strip() or not skips_blank)]
     try:
         return (read_some(places), places) if places else (None, [])
     except Exception as error:
         if not _is_fault(error):
             raise
     # Only the message about a line that is read alone has the right number.
-    find_faults(places)
-    places = [place for place in places if place not in faulty]
+    places = without_faults(places)
     return (read_some(places), places) if places else (None, [])
 
 
