@@ -65,21 +65,20 @@ def find_models(folder: str | os.PathLike, options: ParserOptions) -> Models:
         # Only languages whose tokens hold several words have a model for them.
         has_mwt = "mwt" in entry.get("packages", {}).get("default", {})
         used = [processor for processor in processors if has_mwt or processor != "mwt"]
-        paths, optional = _layout_paths(folder, lang, entry, used, options), []
+        paths = _layout_paths(folder, lang, entry, used, options)
     else:
-        paths = {f"{processor}_model_path": folder / _MODELS[processor] for processor in processors}
-        for processor, kind in itertools.product(processors, _PRETRAINED):
-            if processor in ("pos", "constituency") and (folder / f"{kind}.pt").is_file():
+        used = [processor for processor in processors if processor != "mwt" or (folder / _MODELS["mwt"]).is_file()]
+        paths = {f"{processor}_model_path": folder / _MODELS[processor] for processor in used}
+        for processor, kind in itertools.product(("pos", "constituency"), _PRETRAINED):
+            if (folder / f"{kind}.pt").is_file():
                 paths[f"{processor}_{kind}_path"] = folder / f"{kind}.pt"
-        optional = ["mwt_model_path"]
-    found = {argument: path for argument, path in paths.items() if argument not in optional or path.is_file()}
-    if missing := sorted({str(path.relative_to(folder)) for path in found.values() if not path.is_file()}):
+    if missing := sorted({str(path.relative_to(folder)) for path in paths.values() if not path.is_file()}):
         problem = "lacks" if folder.is_dir() else "is not a folder and lacks"
         raise ParserUnavailableError(
             f"--parser-dir {folder} {problem} {', '.join(missing)}. On a machine with network access: "
             f"{download_command(options.lang)} ; then --parser-dir stanza_models"
         )
-    return found
+    return paths
 
 
 def _layout_paths(
