@@ -143,6 +143,16 @@ def test_queries_are_scored_by_what_they_return(sql, capsys):
     assert rows["execution"]["difference"] < 0 < rows["execution"]["p_value"]
 
 
+def test_queries_in_another_dialect_are_translated_for_the_database(sql):
+    write_lines(sql / "text" / "test.sql", ["SELECT LEN(b) FROM t", "SELECT TOP 1 b FROM t", "SELECT b FROM t"])
+    write_outputs(sql / "runs" / "tree", ["SELECT LEN(b) AS n FROM t", "SELECT TOP 1 [b] FROM t", "SELECT TOP x FROM"])
+    given = ("--references", sql / "text", "--target-lang", "sql", "--notation", "sql:tsql")
+    assert score("sql", sql, *given, "--database", sql / "data.sqlite") == 0
+    found = scores(sql)
+    assert found["references_that_do_not_run"] == {"test": 0} and found["outputs_that_do_not_run"] == {"test": 1}
+    assert found["metrics"]["execution"] == pytest.approx(200 / 3)
+
+
 def test_sql_needs_neither_a_database_nor_a_notation(sql):
     assert score("sql", sql, "--references", sql / "text" / "test.sql") == 0
     assert "execution" not in scores(sql)["metrics"] and scores(sql)["metrics"]["parses"] == 100

@@ -19,7 +19,9 @@ from typing import Any, NamedTuple
 
 from tree_fairseq.errors import ScoringError
 from tree_fairseq.scoring import query_sandbox
+from tree_fairseq.source_code.sql import Sql
 from tree_fairseq.support.python_versions import zip_equal
+from tree_fairseq.trees.notations import Notation
 from tree_fairseq.trees.text import read_lines
 
 logger = logging.getLogger(__name__)
@@ -155,10 +157,12 @@ class Execution:
     """The references of a test set on a database.
 
     A name that stands for a value, such as ``city_name0``, is replaced before a query runs: the file beside the
-    references (``path``) that ends in ``.variables`` has a JSON object of names and values for each line.
+    references (``path``) that ends in ``.variables`` has a JSON object of names and values for each line. SQLite runs
+    the translation of queries in another dialect.
     """
 
-    def __init__(self, database: Path, references: Sequence[str], path: Path):
+    def __init__(self, database: Path, references: Sequence[str], path: Path, notation: Notation | None = None):
+        self._translated = notation.translated if isinstance(notation, Sql) else str
         self._values = read_values(path.with_suffix(".variables"), len(references))
         self._database, self._references = Database(database), references
         self.answers = self._run(references)
@@ -179,6 +183,6 @@ class Execution:
 
     def _run(self, queries: Sequence[str]) -> list[Answer]:
         try:
-            return [self._database.answer(filled(*pair)) for pair in zip_equal(queries, self._values)]
+            return [self._database.answer(self._translated(filled(*pair))) for pair in zip_equal(queries, self._values)]
         finally:
             self._database.close()

@@ -162,7 +162,8 @@ class FileSet(TestSet):
         """References as queries on ``--database``."""
         if self.args.database is None:
             raise ScoringError("--database is missing: the metric execution runs queries on a SQLite file")
-        return Execution(self.args.database, self.references[0], self.args.references[0])
+        notation = notation_named(self.args.notation)
+        return Execution(self.args.database, self.references[0], self.args.references[0], notation)
 
     def _plain(self, lines: list[str]) -> list[str]:
         return lines if self.args.detokenize is None else detokenize(lines, self.args.detokenize)

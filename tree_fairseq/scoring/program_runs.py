@@ -101,7 +101,9 @@ class SqlSet(CodeSet):
     def execution(self) -> Execution | None:
         """The references on the database."""
         database = self.args.database
-        return None if database is None else Execution(database, self.programs.texts, self.path)
+        if database is None:
+            return None
+        return Execution(database, self.programs.texts, self.path, self.programs.language)
 
     @staticmethod
     def add_arguments(parser: ArgumentParser) -> None:

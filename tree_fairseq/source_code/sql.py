@@ -68,6 +68,13 @@ class Sql(Language):
     def unparse(self, tree: Tree) -> str:
         return self._text_in(self.dialect, tree)
 
+    def translated(self, query: str) -> str:
+        """A query of another dialect as SQLite runs it; without one, and if it does not parse, as it is."""
+        try:
+            return query if self.dialect in ("", "sqlite") else self.write_for_sqlite(self.parse(query))
+        except (NotationError, RecursionError):
+            return query
+
     def write_for_sqlite(self, tree: Tree) -> str:
         """Writes a query of another dialect as one of SQLite, which runs it on a schema; without one, as it is."""
         if self.dialect in ("", "sqlite"):
