@@ -290,6 +290,14 @@ def test_breaks_and_blanks_are_kept_where_a_language_needs_them(module, line):
     assert "".join(language.write(language.read(line)).split()) == "".join(line.split())
 
 
+def test_a_leaf_without_text_joins_no_others():
+    lines_of("java")
+    for name in ("javascript", "tree-sitter:tree_sitter_python"):
+        language = notation_named(name)
+        tree = language.read("a + b + c").map_leaves(['identifier "a', 'identifier "', 'identifier "c'])
+        assert language.write(tree).split() == ["a", "+", "+", "c"]
+
+
 def test_a_program_whose_text_has_another_tree_is_refused_and_not_changed():
     lines_of("java")
     with pytest.raises(NotationError, match="cannot be written back as it was read"):

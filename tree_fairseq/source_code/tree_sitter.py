@@ -25,6 +25,7 @@ from tree_fairseq.trees.tree import Tree
 
 _BREAK = "'" + escape_label("\n")
 _TOUCH = "'"  # no blank between two parts
+_JOINT = ("", "touch")  # its token
 _SIGIL = re.compile(r"[-+*&$@!~#'^]+")  # where it begins a node, it belongs to what follows
 _LITERAL = re.compile("string|char(acter)?_literal|regex")
 
@@ -144,15 +145,16 @@ class TreeSitter(Language):
 
     def unparse(self, tree: Tree) -> str:
         tokens = self._tokens(tree)
-        if ("", LEAF) not in tokens:
+        if _JOINT not in tokens:
             text = self._spacing.join(tokens)
             if self._is_known or any(self._is_tree_of(text, tree, layout) for layout in (Layout.NONE, Layout.BREAKS)):
                 return text
-        parts = [""]
-        for token, _ in tokens:
-            parts += [" "] if parts[-1] not in ("", "\n") and token not in ("", "\n") else []
-            parts.append(token)
-        return "".join(parts)
+        text, is_apart = "", False
+        for token in tokens:
+            is_break = token[0] == "\n" or token == _JOINT
+            text += f" {token[0]}" if is_apart and not is_break else token[0]
+            is_apart = not is_break
+        return text
 
     @staticmethod
     def _tokens(tree: Tree) -> list[tuple[str, str]]:
@@ -173,7 +175,7 @@ class TreeSitter(Language):
             children = iter(item.children)
             for word in link.words:
                 if word[0] == "'":
-                    parts.append((unescape_label(word[1:]), LEAF if word == _TOUCH else link.type))
+                    parts.append(_JOINT if word == _TOUCH else (unescape_label(word[1:]), link.type))
                 else:
                     parts += [next(children) for _ in range(list_word(word)[2])]
             if next(children, None) is not None:

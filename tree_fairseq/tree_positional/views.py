@@ -72,7 +72,7 @@ class PartialTree:
 
 @dataclass
 class Candidate:
-    """What may come next: the probability of a symbol before illegal ones are masked, and why it is illegal."""
+    """A symbol that may come next: its probability before illegal symbols are masked, and why it is illegal."""
 
     probability: float
     why: str | None
