@@ -38,6 +38,7 @@ class Sql(Language):
     def __init__(self, dialect: str = ""):
         self.dialect = dialect
         self.name = f"sql:{dialect}" if dialect else "sql"
+        self._is_foreign = dialect not in ("", "sqlite")  # SQLite runs translations
         self._sqlglot = quiet_sqlglot(f"--notation {self.name}")
         self._statements = tuple(getattr(self._sqlglot.exp, name) for name in _STATEMENTS)
         try:
@@ -71,13 +72,13 @@ class Sql(Language):
     def translated(self, query: str) -> str:
         """A query of another dialect as SQLite runs it; without one, and if it does not parse, as it is."""
         try:
-            return query if self.dialect in ("", "sqlite") else self.write_for_sqlite(self.parse(query))
+            return self.write_for_sqlite(self.parse(query)) if self._is_foreign else query
         except (NotationError, RecursionError):
             return query
 
     def write_for_sqlite(self, tree: Tree) -> str:
         """Writes a query of another dialect as one of SQLite, which runs it on a schema; without one, as it is."""
-        if self.dialect in ("", "sqlite"):
+        if not self._is_foreign:
             return self.write(tree)
         sqlite = self._sqlglot.Dialect.get_or_raise("sqlite")
         sqlite.IDENTIFIER_START = sqlite.IDENTIFIER_END = "`"  # SQLite takes "x" for a text where x is no column
