@@ -1,4 +1,4 @@
-"""Python by another parser: the grammar of lark, which is needed for these tests (``pip install lark``).
+"""Python by another parser: the grammar that comes with lark.
 
 Every program that the language reads or writes is one of that grammar.
 """
@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import re
 
+import lark
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from lark.indenter import PythonIndenter
 
 from tests.source_code.programs import real_lines, trees_of
 from tests.source_code.test_languages import expressions
@@ -17,14 +19,12 @@ from tree_fairseq.errors import InputError
 from tree_fairseq.source_code.language import LINE_BREAK
 from tree_fairseq.source_code.python import OPENER, Python
 
-lark = pytest.importorskip("lark", reason="the oracle is lark's grammar of Python: pip install lark")
 TOKENS = st.sampled_from("x y 1 's' ( ) [ ] { } , : = == + - * . if else for in lambda not return def class f".split())
 
 
 @pytest.fixture(scope="module")
 def oracle():
-    indents = pytest.importorskip("lark.indenter").PythonIndenter()
-    options = {"parser": "lalr", "postlex": indents, "start": "file_input", "maybe_placeholders": False}
+    options = {"parser": "lalr", "postlex": PythonIndenter(), "start": "file_input", "maybe_placeholders": False}
     parser = lark.Lark.open_from_package("lark", "python.lark", ["grammars"], **options)
     return lambda program: parser.parse(program.replace(LINE_BREAK, "\n") + "\n")
 
