@@ -228,6 +228,23 @@ def test_long_lists_lack_tables_once_the_last_one_is_there():
     assert not allowed(SQL.read(f"SELECT {', '.join(['area'] * 20)} FROM city"))[-1]
 
 
+@pytest.mark.parametrize(
+    ("dialect", "query"),
+    [
+        ("postgres", "SELECT public.city.name FROM public.city WHERE EXISTS (SELECT * FROM shop.public.names)"),
+        ("tsql", "SELECT TOP 5 [c].[name] FROM [dbo].[city] AS [c] ORDER BY [c].[id] DESC"),
+        ("bigquery", "SELECT name FROM `project.data.city` UNION ALL SELECT name FROM data.names"),
+    ],
+)
+def test_schemas_before_tables_are_left_out(dialect, query):
+    language, schema = (
+        notation_named(f"sql:{dialect}"),
+        Schema("CREATE TABLE city (id INT, name); CREATE TABLE names (name)"),
+    )
+    for line, runs in ((query, True), (query.replace("city", "town"), False)):
+        assert schema.runs(language.translated(line)) == allowed(language.read(line), schema)[-1] == runs
+
+
 def test_names_are_refused_within_their_pieces():
     state = PartialQuery(SCHEMA)
     for label, arity in [

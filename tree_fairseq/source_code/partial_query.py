@@ -236,7 +236,7 @@ class PartialQuery:
 def _column(node: _Node, scopes: Scopes) -> _Value:
     this, table = node.values.get("this"), node.name("table")
     name = node.name("this") if this is None or this.kind in _NAMES else ANY_NAME
-    if name is None or node.has("db"):
+    if name is None:
         return _Value("Column", name)
     if table is None and this is not None and this.kind == _QUOTED and _may_be_text(node):
         return _Value(_QUOTED, name)
@@ -273,7 +273,7 @@ def _source(node: _Node, tables: dict[str, dict[str, str | None] | None] | None)
     if node.kind == "Subquery":
         return Source(alias or ANY_NAME, None if this is None or alias is ANY_NAME else this.columns)
     is_table = node.kind == "Table" and (this is None or this.kind in _NAMES)
-    if not is_table or node.has("db") or tables is None:
+    if not is_table or tables is None:
         return Source(alias or ANY_NAME, None)
     name = node.name("this")
     if not any(map(name.fits, tables)):

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tree_fairseq.errors import NotationError
-from tree_fairseq.source_code.sql import quiet_sqlglot
+from tree_fairseq.source_code.sql import leave_out_schemas, quiet_sqlglot
 
 logger = logging.getLogger(__name__)
 
@@ -115,8 +115,7 @@ def _for_sqlite(text: str, dialect: str) -> Iterator[str]:
     for statement in parsed:
         if not isinstance(statement, exp.Create) or statement.kind not in ("TABLE", "VIEW"):
             continue
-        for table in statement.find_all(exp.Table):
-            table.set("db", None)
+        leave_out_schemas(statement)
         if isinstance(statement.this, exp.Schema):
             columns = list(statement.this.find_all(exp.ColumnDef))
             for column in columns:

@@ -32,6 +32,15 @@ def quiet_sqlglot(needed_for: str) -> Any:
     return sqlglot
 
 
+def leave_out_schemas(expression: Any) -> Any:
+    """Leaves out the schemas before names of tables, which SQLite does not have: ``public.city`` is ``city``."""
+    for part in expression.walk():
+        for qualifier in ("db", "catalog"):
+            if part.args.get(qualifier):
+                part.set(qualifier, None)
+    return expression
+
+
 class Sql(Language):
     """Statements of SQL in a dialect of sqlglot, such as ``sqlite`` or ``postgres``; without one, in its superset."""
 
@@ -67,7 +76,7 @@ class Sql(Language):
         return _tree(statements[0])
 
     def unparse(self, tree: Tree) -> str:
-        return self._text_in(self.dialect, tree)
+        return _text_in(self.dialect, tree.fold(self._expression))
 
     def translated(self, query: str) -> str:
         """A query of another dialect as SQLite runs it; without one, and if it does not parse, as it is."""
@@ -83,12 +92,9 @@ class Sql(Language):
         sqlite = self._sqlglot.Dialect.get_or_raise("sqlite")
         sqlite.IDENTIFIER_START = sqlite.IDENTIFIER_END = "`"  # SQLite takes "x" for a text where x is no column
         try:
-            return self._text_in(sqlite, self.whole(tree))
+            return _text_in(sqlite, leave_out_schemas(self.whole(tree).fold(self._expression)))
         except Exception:  # what sqlglot cannot write does not run
             return ""
-
-    def _text_in(self, dialect: Any, tree: Tree) -> str:
-        return tree.fold(self._expression).sql(dialect=dialect or None, comments=False, normalize_functions=False)
 
     def _expression(self, here: Tree, children: list[Any]) -> Any:
         production = parse_label(here.label)
@@ -119,6 +125,10 @@ class Sql(Language):
             return text
         kind, _, member = text[1:].partition(".")
         return int(member) if kind == "int" else getattr(self._sqlglot.exp, kind)[member]
+
+
+def _text_in(dialect: Any, expression: Any) -> str:
+    return expression.sql(dialect=dialect or None, comments=False, normalize_functions=False)
 
 
 def _tree(expression: Any) -> Tree:
