@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Union
 
 import torch
 from fairseq.data import Dictionary
@@ -18,25 +18,14 @@ from torch import Tensor
 
 from tree_fairseq.data_bin.symbol_dictionary import SymbolTable
 from tree_fairseq.errors import CorruptFileError, DictionaryMismatchError, SymbolTreeError
+from tree_fairseq.source_code.asdl import AsdlGrammar
+from tree_fairseq.source_code.field_types import ROOT, FieldTypes
 from tree_fairseq.support.files import require_plain_file
 from tree_fairseq.trees.symbols import UNKNOWN_LABEL, SymbolEncoding, parents_and_branches
 from tree_fairseq.trees.text import read_lines, tokens
 
-ROOT = "<root>"  # the parent of the root in a rule
-Rule = tuple[str, int, str]  # parent, branch and child
-
-
-class TypedGrammar(Protocol):
-    """A grammar by types: a node of a type may stand in some fields."""
-
-    def type_of(self, label: str) -> str:
-        """Returns the type of a label."""
-
-    def fields_of(self, label: str, arity: int) -> tuple[str, ...]:
-        """Returns the field of each child of a node, or () if the grammar has no such node."""
-
-    def allows(self, field: str, type_name: str) -> bool:
-        """Returns whether a node of a type may stand in a field."""
+Rule = tuple[str, int, str]  # parent, branch and child; ROOT is the parent of the root
+TypedGrammar = Union[AsdlGrammar, FieldTypes]  # a grammar by types: a node of a type may stand in some fields
 
 
 @dataclass(frozen=True)
