@@ -27,7 +27,7 @@ def test_lengths_ids_and_words(stock_folder):
     lines = [line.split() for line in read_lines(text)]
     dictionary = token_files.load_dictionary(folder, "en")
     assert token_files.found_impl(prefix) == impl
-    assert all((folder / name).exists() for name in token_files.token_file_names(prefix, impl))
+    assert all((folder / name).exists() for name in token_files.token_file_names(prefix))
     assert token_files.token_lengths(prefix).tolist() == [len(line) for line in lines]
     assert [ids.tolist() for ids in token_files.token_ids(prefix, dictionary)] == [
         [dictionary.index(word) for word in line] for line in lines

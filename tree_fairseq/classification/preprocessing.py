@@ -33,7 +33,7 @@ from tree_fairseq.classification.folder import (
 )
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.staging import Staging, Work, staging_path
-from tree_fairseq.data_bin.token_files import found_impl, token_file_names, token_prefix
+from tree_fairseq.data_bin.token_files import token_file_names, token_prefix
 from tree_fairseq.errors import DictionaryMismatchError, InputError, LabelColumnError, ParserError, UnknownClassError
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.preprocessing import plan as planning
@@ -140,7 +140,7 @@ def _preprocess(args: Namespace, stock_main: planning.StockMain) -> None:
         for split in plan.written_splits:
             written = [line.split() for line in read_lines(texts[split, CLASS].path)]
             prefix, counts = token_prefix(split, TEXT, CLASS, CLASS), Counter(itertools.chain.from_iterable(written))
-            files = token_file_names(work.output / prefix, found_impl(work.output / prefix))
+            files = token_file_names(work.output / prefix)
             unlabelled = 0 if args.regression else counts[UNLABELLED]
             record.splits[split] = ClassSplitRecord(prefix, len(written), sum(counts.values()), unlabelled, files)
 
@@ -235,7 +235,7 @@ def _start_record(
         record.binarize = old.binarize
         if record.text_parser is None:
             record.text_parser, record.text_identity = old.text_parser, old.text_identity
-    manifest.set_section(record)
+    manifest.sections[record.key] = record
     return record
 
 

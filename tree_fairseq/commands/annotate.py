@@ -22,7 +22,7 @@ from fairseq.data.data_utils import infer_language_pair
 import tree_fairseq
 from tree_fairseq.data_bin.manifest import FileRecord, Manifest
 from tree_fairseq.data_bin.staging import Staging, Work, clear_published
-from tree_fairseq.data_bin.token_files import found_impl, load_dictionary, token_file_names, token_prefix, token_words
+from tree_fairseq.data_bin.token_files import load_dictionary, token_file_names, token_prefix, token_words
 from tree_fairseq.data_bin.tree_store import label_dictionary_name
 from tree_fairseq.errors import DestinationExistsError, InputError, MissingTreesError
 from tree_fairseq.parsing.pieces import with_kind_of
@@ -60,7 +60,7 @@ def annotate(args: Namespace) -> None:
     sides = tuple(_with_kind(folder, side, args) for side in tree_sides_of(args, source_lang, target_lang))
     pending = _without_trees(folder, Manifest.to_extend(folder, source_lang, target_lang), sides)
     splits = {side.lang: [each.split for each in pending if each.side is side] for side in sides}
-    names = [name for each in pending for name in token_file_names(each.tokens, found_impl(each.tokens))]
+    names = [name for each in pending for name in token_file_names(each.tokens)]
     names += [f"dict.{side.lang}.txt" for side in sides]
     decides_the_files = {
         "command": "tree_fairseq.commands.annotate",

@@ -15,7 +15,7 @@ from typing import Any, Callable, ClassVar, TypeVar
 from tree_fairseq import __version__, errors
 from tree_fairseq.data_bin.index_files import MANIFEST_NAME
 from tree_fairseq.data_bin.records import Record, SideRecord, SymbolSideRecord
-from tree_fairseq.data_bin.token_files import found_impl, token_file_names, token_prefix
+from tree_fairseq.data_bin.token_files import token_file_names, token_prefix
 from tree_fairseq.errors import CorruptFileError, DataFolderError, DictionaryMismatchError, MissingTreesError, missing
 from tree_fairseq.support.files import file_sha256, read_json, require_plain_file, write_json
 
@@ -175,10 +175,6 @@ class Manifest:
         """Returns the section of a registered kind of data set, or None if this folder has no such section."""
         return self.sections.get(kind.key)
 
-    def set_section(self, record: Section) -> None:
-        """Adds or replaces the section of a kind of data set."""
-        self.sections[record.key] = record
-
     def side(self, lang: str) -> SideRecord:
         """Returns the record of a language with constituency trees; raises MissingTreesError for other languages."""
         if lang not in self.sides:
@@ -293,7 +289,7 @@ class Manifest:
         for split in splits:
             for lang in languages:
                 prefix = folder / token_prefix(split, self.source_lang, self.target_lang, lang)
-                self.enter_files(folder / name for name in token_file_names(prefix, found_impl(prefix)))
+                self.enter_files(folder / name for name in token_file_names(prefix))
 
 
 def _own_checksum(values: dict[str, Any]) -> str:

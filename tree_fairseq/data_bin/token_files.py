@@ -42,10 +42,10 @@ def token_prefix(split: str, source_lang: str, target_lang: str | None, lang: st
     return f"{split}.{source_lang}-{target_lang}.{lang}"
 
 
-def token_file_names(prefix: str | os.PathLike, dataset_impl: str) -> list[str]:
+def token_file_names(prefix: str | os.PathLike) -> list[str]:
     """Returns the names of the files of a token data set; ``raw`` is one text file."""
     name = Path(prefix).name
-    return [name] if dataset_impl == "raw" else [f"{name}.bin", f"{name}.idx"]
+    return [name] if found_impl(prefix) == "raw" else [f"{name}.bin", f"{name}.idx"]
 
 
 def found_impl(prefix: str | os.PathLike) -> str:

@@ -19,7 +19,7 @@ from tree_fairseq.data_bin.grammar import collect_grammar, write_grammar
 from tree_fairseq.data_bin.records import SymbolSplitRecord
 from tree_fairseq.data_bin.staging import PARSED, Work
 from tree_fairseq.data_bin.symbol_dictionary import build_symbol_dictionary, require_symbols
-from tree_fairseq.data_bin.token_files import found_impl, most_frequent, token_file_names, token_prefix
+from tree_fairseq.data_bin.token_files import most_frequent, token_file_names, token_prefix
 from tree_fairseq.errors import ArityMismatchError, InputError
 from tree_fairseq.parsing.corpus import parse_corpus
 from tree_fairseq.preprocessing.plan import Inputs, PreprocessPlan, SymbolSide
@@ -270,5 +270,5 @@ class SymbolFiles:
                     sum(text.counts.values()),
                     text.depth,
                     self.unknown[side.lang, split],
-                    token_file_names(output / prefix, found_impl(output / prefix)),
+                    token_file_names(output / prefix),
                 )

@@ -225,7 +225,7 @@ class TextPlan:
         manifest.keep_splits(old, record, splits, record.contents)
         pair = f"{manifest.source_lang}-{manifest.target_lang}"
         record.splits.update({split: text_record.TextSplitRecord(f"{split}.{pair}") for split in splits})
-        manifest.set_section(record)
+        manifest.sections[record.key] = record
 
     def prepare(self, inputs: dict[tuple[str, str], TextInput], work: Work) -> dict[tuple[str, str], TextInput]:
         """Returns the text files, by split and language, in tokens and pieces.

@@ -299,6 +299,5 @@ def _finish_split(split: SplitTrees, dictionary: Dictionary, store: Path, tokens
         nodes=split.nodes,
         failed=split.failed,
         unknown_labels=sum(unknown.values()),
-        files=token_files.token_file_names(tokens, token_files.found_impl(tokens))
-        + [path.name for path in data_and_index(store)],
+        files=token_files.token_file_names(tokens) + [path.name for path in data_and_index(store)],
     )

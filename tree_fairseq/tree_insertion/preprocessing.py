@@ -17,7 +17,7 @@ from fairseq.data import Dictionary
 
 from tree_fairseq.data_bin.index_files import data_and_index
 from tree_fairseq.data_bin.staging import Staging, Work
-from tree_fairseq.data_bin.token_files import found_impl, load_dictionary, most_frequent, token_file_names, token_prefix
+from tree_fairseq.data_bin.token_files import load_dictionary, most_frequent, token_file_names, token_prefix
 from tree_fairseq.errors import InputError
 from tree_fairseq.preprocessing import plan as planning
 from tree_fairseq.preprocessing.run import LOG, Preprocessing, building, register_preprocessing, write_folder
@@ -69,7 +69,7 @@ def preprocess_insertion(args: Namespace, stock_main: planning.StockMain) -> Non
     oracles = [args.insertion_oracle]
     record = InsertionRecord(args.target_lang, args.target_notation, oracles, trajectories=args.trajectories)
     manifest.keep_splits(manifest.section(InsertionRecord), record, plan.written_splits, record.contents)
-    manifest.set_section(record)
+    manifest.sections[record.key] = record
     text_bytes = sum(file.size for file in inputs.values())
     with building(staging, manifest, args, text_bytes, log=LOG) as work:
         targets = {
@@ -126,7 +126,7 @@ def _write_trajectories(targets: Mapping[str, EncodedText], record: InsertionRec
             nodes=sum(text.counts.values()),
             largest=text.largest,
             unknown=_count_unknown(split, text, dictionary),
-            files=[*token_file_names(prefix, found_impl(prefix)), *(path.name for path in files)],
+            files=[*token_file_names(prefix), *(path.name for path in files)],
         )
 
 
