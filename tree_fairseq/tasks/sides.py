@@ -38,16 +38,9 @@ class TaskSide(Side):
 
     options: Optional[ParserOptions] = None  # that of the parser of new lines, if they are parsed
 
-    def check_files(self, folder: Path, split: str) -> None:
-        """Makes sure that the files of a split belong to this side and are whole."""
-
     def forests(self, lines: list[str], encode_fn: Encode) -> list[Forest]:
         """Returns the trees of new lines; a sequence has none."""
         return [() for _ in lines]
-
-    def facts(self) -> dict[str, Any]:
-        """Returns what models depend on, which checkpoints keep."""
-        return {}
 
 
 class ParsedSide(TaskSide):
@@ -131,10 +124,6 @@ class SymbolTreeSide(ParsedSide):
         record = Manifest.load(folder).symbols[lang]
         symbols = symbol_dictionary(record, dictionary, folder)
         super().__init__(cfg, folder, lang, record, modality=SYMBOLS, dictionary=symbols, symbols=symbols.table())
-
-    def check_files(self, folder: Path, split: str) -> None:
-        """Makes sure that the files of a split belong together."""
-        Manifest.load(folder).verify_quickly(folder, self.lang, [split])
 
     def trees(self, lines: list[str], encode_fn: Encode) -> list[Tree]:
         """Returns the trees of new lines; ``encode_fn`` is applied to sentences, not to trees."""

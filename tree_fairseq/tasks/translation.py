@@ -74,9 +74,11 @@ class TranslationWithTreesTask(TreeTask, TranslationTask):
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs):
         """Loads a split as the stock task does, and the trees of its sides."""
         folder = self.folder_of(split, epoch)
-        Manifest.load(folder).verify_texts(folder, [split])
+        manifest = Manifest.load(folder)
+        manifest.verify_texts(folder, [split])
         for side in (self.source_side, self.target_side):
-            side.check_files(folder, split)
+            if side.modality == SYMBOLS:
+                manifest.verify_quickly(folder, side.lang, [split])
         super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
         # Training has the stock task's batches; a test set is translated to its last line.
         keep_remainder = split != self.cfg.train_subset
