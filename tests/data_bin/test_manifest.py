@@ -45,7 +45,7 @@ def test_preprocessing_records_files_and_options(folder):
     assert set(manifest.files) == {path.name for path in folder.iterdir()} - {"tree.json", "preprocess.log"}
     trees = TreeStore(folder / "train.en-de.en.tree")
     split = manifest.split("en", "train")
-    assert (split.lines, split.leaves, split.nodes) == (12, sum(trees.leaf_counts), sum(trees.node_counts))
+    assert (split.lines, split.leaves, split.nodes) == (12, sum(trees.leaf_counts), sum(trees.block().node_counts))
     assert manifest.files["dict.en.txt"] == FileRecord.of(folder / "dict.en.txt")
 
 

@@ -46,7 +46,7 @@ def test_written_trees_can_be_read(tmp_path_factory, forests, parts):
         assert tree.num_leaves == len(forest_leaves(forest))
         assert decode(TreeSpans(forest_leaves(forest), labels, spans)) == forest
     assert store.leaf_counts.tolist() == [len(forest_leaves(forest)) for forest in forests]
-    assert store.node_counts.tolist() == [len(encode(forest).labels) for forest in forests]
+    assert store.block().node_counts.tolist() == [len(encode(forest).labels) for forest in forests]
 
 
 @settings(deadline=None, max_examples=30)

@@ -171,11 +171,6 @@ class TreeStore:
             (lines, self.block(lines.start, lines.stop).leaf_counts) for lines in index_files.line_blocks(len(self))
         )
 
-    @property
-    def node_counts(self) -> np.ndarray:
-        """Nodes of every line's full forest, ``[lines]`` int32."""
-        return (self._sizes - 1) // _ROW
-
     def block(self, first: int = 0, last: int | None = None) -> TreeBlock:
         """Returns a copy of the forests of lines ``first`` to ``last`` (half-open, all by default).
 
