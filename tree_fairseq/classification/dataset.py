@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Callable
+from typing import Any, Callable, ClassVar
 
 import numpy as np
 import torch
@@ -45,15 +45,15 @@ class SentenceTree:
         return SentenceTree(self.position, self.length + other.length, NodeArrays(*map(np.concatenate, pairs)))
 
 
+@dataclass(frozen=True)
 class SentenceTreeReader:
     """Cuts a stored forest into sentences and reduces their trees to the nodes that ``read_tree`` keeps.
 
     ``nodes_have_classes`` is false if only examples have one.
     """
 
-    def __init__(self, read_tree: TreeReader, nodes_have_classes: bool = False):
-        self.read_tree = read_tree
-        self.nodes_have_classes = nodes_have_classes
+    read_tree: TreeReader
+    nodes_have_classes: bool = False  # otherwise only examples have them
 
     def __call__(self, tree: StoredTree, classes: np.ndarray | None = None) -> list[SentenceTree]:
         """Returns the sentences of a document, given the classes of its nodes in preorder (:func:`class_targets`)."""
@@ -173,39 +173,21 @@ def collate_targets(sentences: Sequence[SentenceTree]) -> dict[str, Tensor | int
     return {**targets, "num_targets": sum(int((target != IGNORE).sum()) for target in targets.values())}
 
 
+@dataclass(eq=False)
 class TextDataset(KeepsRemainder):
-    """Texts with targets: classes from 0, or numbers.
-
-    Args:
-        tokens: of each text
-        lengths: how many of them are read, from the first, ``[texts]`` int64
-        dictionary: of the tokens
-        targets: line of target tokens of each text, in ``target_dictionary``; None if they are not known
-        shuffle: whether texts of the same length come in random order
-        is_typed: whether the texts are new lines, whose batches carry their trees (:class:`CarriedInput`)
-    """
+    """Texts with targets: classes from 0, or numbers."""
 
     # A test set is classified to its last line. The task refuses texts that are too long for training.
     keep_remainder = True
-    tree_inputs: tuple[str, ...] = ()
+    tree_inputs: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(
-        self,
-        tokens: Sequence[Tensor],
-        lengths: np.ndarray,
-        dictionary: Dictionary,
-        targets: Sequence[Tensor] | None = None,
-        target_dictionary: Dictionary | None = None,
-        shuffle: bool = False,
-        is_typed: bool = False,
-    ):
-        self.tokens = tokens
-        self.sizes = lengths
-        self.dictionary = dictionary
-        self.targets = targets
-        self.target_dictionary = target_dictionary
-        self.shuffle = shuffle
-        self.is_typed = is_typed
+    tokens: Sequence[Tensor]  # of each text
+    sizes: np.ndarray  # how many of them are read, from the first, ``[texts]`` int64
+    dictionary: Dictionary  # of the tokens
+    targets: Sequence[Tensor] | None = None  # line of target tokens of each text; None if they are not known
+    target_dictionary: Dictionary | None = None
+    shuffle: bool = False  # whether texts of the same length come in random order
+    is_typed: bool = False  # whether the texts are new lines, whose batches carry their trees (:class:`CarriedInput`)
 
     def __len__(self) -> int:
         return len(self.sizes)

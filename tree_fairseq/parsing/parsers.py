@@ -302,19 +302,17 @@ def options_from_arguments(arguments: argparse.Namespace) -> ParserOptions:
     return ParserOptions(**{name: getattr(arguments, argument) for name, argument in ARGUMENTS.items()})
 
 
+@dataclass(frozen=True)
 class ControlParser:
-    """Builds binary trees over the words, with the same label everywhere.
+    """Builds binary trees over the words, with the same label everywhere."""
 
-    ``split`` returns how many words of a span go to the left child, given the width of the span (at least 2) and the
-    random generator of the sentence, which depends on its words alone.
-    """
-
-    def __init__(self, name: str, split: Callable[[int, random.Random], int]):
-        self._name = name
-        self._split = split
+    name: str
+    # how many words of a span go to the left child, given the width of the span (at least 2) and the random generator
+    # of the sentence, which depends on its words alone
+    split: Callable[[int, random.Random], int]
 
     def identity(self) -> dict[str, Any]:
-        return {"name": self._name, "version": 1, "seed": 0}
+        return {"name": self.name, "version": 1, "seed": 0}
 
     def inventory(self) -> list[str]:
         return [_CONTROL_LABEL]
@@ -326,7 +324,7 @@ class ControlParser:
 
     def _parse_one(self, words: list[str]) -> Tree:
         generator = random.Random(hashlib.sha256(json.dumps([0, words]).encode()).digest())
-        return binary_tree(words, lambda start, end: start + self._split(end - start, generator), _CONTROL_LABEL)
+        return binary_tree(words, lambda start, end: start + self.split(end - start, generator), _CONTROL_LABEL)
 
 
 @register_parser("right-branching", expensive=False)
