@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -21,7 +22,7 @@ from tree_fairseq.support.files import require_plain_file
 
 VALUE = "<value>"  # the type of labels that are not constructors
 
-_TOKEN = re.compile(r"\s*(?:--[^\n]*|([A-Za-z_]\w*|[={}(),|?*]))")
+_TOKEN = re.compile(r"--[^\n]*|(?P<known>[A-Za-z_]\w*|[={}(),|?*])|(?P<unknown>\S)")
 _EITHER = "|"
 
 
@@ -56,20 +57,17 @@ class AsdlGrammar:
     @functools.lru_cache(maxsize=100_000)  # noqa: B019  grammars are few and live as long as the program
     def _fields_of(self, label: str, arity: int) -> tuple[str, ...]:
         fields = self.constructors[label][1]
-        # How many children the fields before each one can have together, and those after it.
-        before, after = [{0}], [{0}]
-        for item in fields:
-            before.append(_with_field(before[-1], item.many, arity))
-        for item in reversed(fields):
-            after.insert(0, _with_field(after[0], item.many, arity))
+        if arity not in _counts(fields, arity):
+            return ()
         found: list[set[str]] = [set() for _ in range(arity)]
-        for item, left, right in zip(fields, before, after[1:]):
+        for place, item in enumerate(fields):
+            before, after = _counts(fields[:place], arity), _counts(fields[place + 1 :], arity)
             for child, types in enumerate(found):
                 rest = arity - child - 1
-                is_listed = item.many == "*" and min(left) <= child and min(right) <= rest
-                if is_listed or (child in left and rest in right):
+                is_listed = item.many == "*" and before.start <= child and after.start <= rest
+                if is_listed or (child in before and rest in after):
                     types.add(item.type)
-        return tuple(_EITHER.join(sorted(types)) for types in found) if arity in before[-1] else ()
+        return tuple(_EITHER.join(sorted(types)) for types in found)
 
     def allows(self, field: str, type_name: str) -> bool:
         """Whether a node of a type may stand in a field."""
@@ -77,25 +75,21 @@ class AsdlGrammar:
         return type_name in names or (type_name == VALUE and any(name not in self.types for name in names))
 
 
-def _with_field(counts: set[int], many: str, arity: int) -> set[int]:
-    """The numbers of children of some fields and one more, of which ``arity`` is the largest that matters."""
-    if many == "*":
-        return {*counts, *range(min(counts), arity + 1)}
-    return {count + 1 for count in counts} | (counts if many == "?" else set())
+def _counts(fields: Sequence[_Field], arity: int) -> range:
+    """How many children some fields can have together, of which ``arity`` is the largest number that matters."""
+    most = arity if any(item.many == "*" for item in fields) else len(fields)
+    return range(sum(item.many == "" for item in fields), most + 1)
 
 
 class _Reader:
     def __init__(self, text: str, path: str | os.PathLike):
         self.path, self.tokens = path, list[tuple[str, int]]()
-        place = 0
-        while place < len(text.rstrip()):
-            found = _TOKEN.match(text, place)
-            if found is None:
-                wrong = place + len(text[place:]) - len(text[place:].lstrip())
-                raise NotationError(f"{text[wrong]!r} has no meaning in ASDL", path, text.count("\n", 0, wrong) + 1)
-            if found[1]:
-                self.tokens.append((found[1], text.count("\n", 0, found.start(1)) + 1))
-            place = found.end()
+        for found in _TOKEN.finditer(text):
+            line = text.count("\n", 0, found.start()) + 1
+            if found["unknown"]:
+                raise NotationError(f"{found['unknown']!r} has no meaning in ASDL", path, line)
+            if found["known"]:
+                self.tokens.append((found["known"], line))
         self.tokens.append(("", text.count("\n") + 1))
 
     def read(self) -> AsdlGrammar:
