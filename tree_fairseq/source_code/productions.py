@@ -145,14 +145,12 @@ def _with_rest(type_name: str, words: Sequence[str], children: Sequence[Tree]) -
     kept: list[str] = []
     room = MOST_CHILDREN - 1
     for place, word in enumerate(words):
-        name, _, count = word.partition("*")
-        is_field = not _has_no_child(word)
-        many = (int(count) if count else 1) if is_field else 0
+        name, _, many = ("", False, 0) if _has_no_child(word) else list_word(word)
         if many > room:
             others = [counted_list(name, many - room) if room else word, *words[place + 1 :]]
             kept += [counted_list(name, room)] if room else []
-            taken = MOST_CHILDREN - 1
-            return [*kept, REST], [*children[:taken], node(rest_type(type_name), others, children[taken:])]
+            rest = node(rest_type(type_name), others, children[MOST_CHILDREN - 1 :])
+            return [*kept, REST], [*children[: MOST_CHILDREN - 1], rest]
         room -= many
         kept.append(word)
     raise ValueError(f"{type_name}: {len(children)} children for the words {words}")
@@ -183,10 +181,10 @@ def parts(label: str, children: Sequence[Tree]) -> Tree:
 
 def _single_words(word: str) -> list[str]:
     """A word for each child of a field; fields of several children stay lists."""
-    name, _, count = word.partition("*")
-    if _has_no_child(word) or not count:
+    if _has_no_child(word) or "*" not in word:
         return [word]
-    return [name if name == "_" else f"{name}[]"] * int(count)
+    name, _, count = list_word(word)
+    return [counted_list(name, 1)] * count
 
 
 def unfolded(tree: Tree) -> Tree:
