@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from importlib import metadata
 
 from tree_fairseq.errors import InputError, NotationError
 from tree_fairseq.source_code.productions import split_leaf, unfolded, unspelled
@@ -59,7 +58,7 @@ class Language(Notation):
         except InputError:
             is_stable = False
         if not is_stable:
-            raise syntax_error(self.name, "it cannot be written back as it was read", line, None, None)
+            raise syntax_error(self.name, "it cannot be written back as it was read", line)
         return tree
 
     def write(self, tree: Tree) -> str:
@@ -85,7 +84,6 @@ class Language(Notation):
             return False
 
     def leaf_text(self, label: str) -> str | None:
-        """The text of a leaf or of a piece."""
         return split_leaf(label)[1]
 
     @staticmethod
@@ -94,7 +92,9 @@ class Language(Notation):
         return unfolded(unspelled(tree))
 
 
-def syntax_error(language: str, message: str, text: str, line: int | None, column: int | None) -> InputError:
+def syntax_error(
+    language: str, message: str, text: str, line: int | None = None, column: int | None = None
+) -> InputError:
     """The error of a program that does not parse; ``line`` counts within the program, ``column`` from one."""
     lines = text.split(LINE_BREAK)
     if line is not None and column is not None:
@@ -102,12 +102,3 @@ def syntax_error(language: str, message: str, text: str, line: int | None, colum
         column = min(before + column, len(text) + 1)
     hint = "Correct it; fairseq-preprocess --on-parse-error skip-pair leaves such lines out."
     return NotationError(f"not {language}: {message}", column=column, hint=hint)
-
-
-def is_installed(distribution: str) -> bool:
-    """Whether a library is installed; a module that merely lies somewhere is not."""
-    try:
-        metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        return False
-    return True

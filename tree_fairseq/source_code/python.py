@@ -60,7 +60,7 @@ class Python(Language):
             column = None if error.offset is None else error.offset + offset * (error.lineno == 1)
             raise syntax_error("Python", error.msg, text, error.lineno, column) from None
         except ValueError as error:
-            raise syntax_error("Python", str(error), text, None, None) from None
+            raise syntax_error("Python", str(error), text) from None
 
     def unparse(self, tree: Tree) -> str:
         if tree.label.partition(" ")[0] == OPENER:

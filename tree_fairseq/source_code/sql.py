@@ -15,7 +15,7 @@ from tree_fairseq.trees.text import escape_label, unescape_label
 from tree_fairseq.trees.tree import Tree
 
 _ENUM = "@"  # begins the name of a member of an enumeration of sqlglot
-_USUAL = {("Identifier", "quoted"): False, ("Literal", "is_string"): False}  # which labels leave out
+_USUAL = {"Identifier": {"quoted": False}, "Literal": {"is_string": False}}  # which labels leave out
 _TEXT = "text"  # the type of a leaf that is a string in sqlglot
 # What a line may be. sqlglot also reads expressions, such as ``hello world`` (a column with an alias), and as a command
 # all that follows a word like SHOW or EXPLAIN.
@@ -66,7 +66,7 @@ class Sql(Language):
             message = (found.get("description") or str(error).split("\n")[0]).partition(" but got <")[0].rstrip(".")
             raise syntax_error("SQL", message, text, found.get("line"), found.get("col")) from None
         except (AttributeError, TypeError, ValueError, KeyError, IndexError):
-            raise syntax_error("SQL", "sqlglot cannot read this query", text, None, None) from None
+            raise syntax_error("SQL", "sqlglot cannot read this query", text) from None
         statements = [statement for statement in statements if statement is not None]
         if len(statements) != 1:
             raise NotationError(f"{len(statements)} statements", hint="A line contains one statement.")
@@ -101,7 +101,7 @@ class Sql(Language):
         [link], values = production.links, iter(children)
         if link.type == _TEXT:
             return production.text
-        arguments: dict[str, Any] = {}
+        arguments: dict[str, Any] = dict(_USUAL.get(link.type, {}))
         for word in link.words:
             name, is_constant, constant = word.partition("=")
             if word[0] in "+-":
@@ -115,9 +115,6 @@ class Sql(Language):
             raise ValueError(f"{here.label!r} has {len(children)} children")
         if production.text is not None:
             arguments["this"] = production.text
-        for (type_name, name), usual in _USUAL.items():
-            if type_name == link.type:
-                arguments.setdefault(name, usual)
         return getattr(self._sqlglot.exp, link.type)(**arguments)
 
     def _constant(self, text: str) -> Any:
@@ -136,7 +133,7 @@ def _tree(expression: Any) -> Tree:
     type_name, words, children, text = type(expression).__name__, list[str](), list[Tree](), None
     for name in _ordered(expression):
         value = expression.args[name]
-        if value is None or value == [] or value is _USUAL.get((type_name, name), None):
+        if value is None or value == [] or value is _USUAL.get(type_name, {}).get(name):
             continue
         if value is True or value is False:
             words.append(f"{'+' if value else '-'}{name}")

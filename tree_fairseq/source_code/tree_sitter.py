@@ -16,7 +16,7 @@ from importlib import metadata
 from typing import Any, NamedTuple
 
 from tree_fairseq.errors import EmptySymbolTreeError, MissingLibraryError, NotationError, SymbolTreeError
-from tree_fairseq.source_code.language import LINE_BREAK, Language, is_installed, syntax_error
+from tree_fairseq.source_code.language import LINE_BREAK, Language, syntax_error
 from tree_fairseq.source_code.productions import counted, leaf_label, list_word, node, parse_label, split_leaf
 from tree_fairseq.source_code.spacing import LEAF, PREFIX, TABLE, Spacing
 from tree_fairseq.support.python_versions import import_library
@@ -69,8 +69,8 @@ class TreeSitter(Language):
         self.name = name or f"tree-sitter:{module}"
         self._module = module
         purpose = f"--notation {self.name}"
-        # A folder names its notation. So only grammars that somebody installed are imported, not any module.
-        if not (re.fullmatch(r"tree_sitter_\w+", module) and is_installed(_distribution(module))):
+        # A folder names its notation, so no module is imported that nobody has installed as a grammar.
+        if not (re.fullmatch(r"tree_sitter_\w+", module) and any(metadata.distributions(name=_distribution(module)))):
             message = f"{purpose} needs a grammar of tree-sitter, and {module} is not installed as one"
             raise MissingLibraryError(f"{message}: pip install {_distribution(module)}")
         library = import_library("tree_sitter", "code", purpose)
@@ -120,9 +120,9 @@ class TreeSitter(Language):
             written = self.write(tree)
             if (written == line and not layout) or self._is_tree_of(written, tree, layout):
                 return tree
-        raise syntax_error(self.name, "it cannot be written back as it was read", line, None, None)
+        raise syntax_error(self.name, "it cannot be written back as it was read", line)
 
-    def _is_tree_of(self, text: str, tree: Tree, layout: Layout = Layout.NONE) -> bool:
+    def _is_tree_of(self, text: str, tree: Tree, layout: Layout) -> bool:
         try:
             return self.whole(self.parse(text, layout)) == self.whole(tree)
         except SymbolTreeError:
