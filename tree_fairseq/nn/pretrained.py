@@ -155,31 +155,30 @@ class PretrainedEncoder(FairseqEncoder):
         """
         pad = self.dictionary.pad()
         # Pretrained positions count from the left.
-        tokens = padded_on_the_right(src_tokens, pad)
-        tokens = functional.pad(tokens, (1, 0), value=self.dictionary.bos())
+        tokens = functional.pad(padded_on_the_right(src_tokens, pad), (1, 0), value=self.dictionary.bos())
         padding = tokens.eq(pad)
         inputs = {"input_ids": self.pieces[tokens], "attention_mask": (~padding).long()}
         if getattr(self.model.config, "type_vocab_size", 0) > 1:
             is_end = tokens.eq(self.dictionary.eos()).long()
             segments = (is_end.cumsum(1) - is_end).clamp(max=1)  # 0 up to the first EOS, 1 after it
-            inputs["token_type_ids"] = segments.masked_fill(tokens.eq(self.dictionary.pad()), 0)
+            inputs["token_type_ids"] = segments.masked_fill(padding, 0)
         states = self.model(**inputs).last_hidden_state
         # Where the model reads the start and each token of the source, (B, N + 1)
         places = torch.arange(src_tokens.size(1), device=src_tokens.device)
-        first = first_tokens(src_tokens.ne(self.dictionary.pad()))
+        first = first_tokens(src_tokens.ne(pad))
         columns = functional.pad((places - first) % max(src_tokens.size(1), 1) + 1, (1, 0))
         return {
             "encoder_out": [states.gather(1, columns.unsqueeze(2).expand_as(states)).transpose(0, 1)],
             "encoder_padding_mask": [padding.gather(1, columns)],
             "src_lengths": [(~padding).sum(1, dtype=torch.int32, keepdim=True)],
             "src_tokens": [src_tokens],
-            **{name: [] for name in ("encoder_embedding", "encoder_states")},
+            "encoder_embedding": [],
+            "encoder_states": [],
         }
 
     reorder_encoder_out = TransformerEncoderBase.reorder_encoder_out
 
     def max_positions(self) -> int:
-        """Returns the length of the longest source."""
         return self.max_pieces
 
 

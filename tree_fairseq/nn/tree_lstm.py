@@ -19,6 +19,9 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
 
     forward = FairseqDecoder.forward
 
+    def max_positions(self) -> int:
+        return MAX_POSITIONS
+
     def output_layer(self, features: Tensor) -> Tensor:
         """Computes logits ``[R, T, V]`` from features ``[R, T, D]``."""
         if self.output_projection is None:

@@ -151,8 +151,8 @@ class TreeInsertionDecoder(TransformerDecoderBase):
     With absolute positions it reads the tree as a sequence of labels and brackets instead, without relations.
     """
 
-    def __init__(self, cfg, dictionary, embed_tokens, no_encoder_attn: bool = False, output_projection=None):
-        super().__init__(cfg, dictionary, embed_tokens, no_encoder_attn, output_projection)
+    def __init__(self, cfg, dictionary, embed_tokens):
+        super().__init__(cfg, dictionary, embed_tokens)
         self.memory_type = encoder_of(cfg).memory
         self.relations = self.embed_brackets = None
         if cfg.absolute_positions:

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from fairseq import utils
 
-from tree_fairseq.nn.modalities import TREE_INPUTS
+from tree_fairseq.nn.modalities import SOURCE_INPUTS
 from tree_fairseq.nn.tensors import mean_log_probs
 from tree_fairseq.tree_insertion.dictionary import InsertionDictionary
 
@@ -198,7 +198,7 @@ class ParallelSearch:
         return hypotheses
 
     def _encode(self, net_input: dict[str, Any]) -> list:
-        names = ("src_tokens", "src_lengths", *TREE_INPUTS.values())
+        names = ("src_tokens", "src_lengths", *SOURCE_INPUTS)
         inputs = {name: net_input[name] for name in names if name in net_input}
         return [model.encode(**inputs) for model in self.models]
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from tree_fairseq.nn.encoders import encoder_of
 from tree_fairseq.nn.extended_transformer import register_architectures
 from tree_fairseq.nn.shared_memory import cross_attention_options
-from tree_fairseq.nn.tree_lstm import MAX_POSITIONS, RecurrentDecoder
+from tree_fairseq.nn.tree_lstm import RecurrentDecoder
 from tree_fairseq.tree_insertion.dictionary import SequenceDictionary
 from tree_fairseq.tree_insertion.sequences import LeftToRightModel
 
@@ -109,9 +109,6 @@ class TreeGRUDecoder(RecurrentDecoder):
                 previous = parent = torch.zeros_like(inputs[:, 0])
             past.append(cell(torch.cat([inputs[:, column], parent], dim=1), previous))
         return torch.stack(past[begun:], dim=1)
-
-    def max_positions(self) -> int:
-        return MAX_POSITIONS
 
     def reorder_incremental_state(self, incremental_state: dict, new_order: Tensor) -> None:
         """Reorders the states as beam search reorders hypotheses; ``new_order`` is ``[R]``."""

@@ -24,6 +24,7 @@ from tree_fairseq.nn import tree_lstm
 from tree_fairseq.nn.encoders import EncoderType, register_encoder
 from tree_fairseq.nn.modalities import NO_SYMBOL_TREES, SEQUENCE, SOURCE_LENGTHS, SYMBOLS, source_side, target_side
 from tree_fairseq.nn.published import set_defaults
+from tree_fairseq.nn.tensors import first_tokens, padded_on_the_right
 from tree_fairseq.support.options import option
 from tree_fairseq.tree_positional.hypotheses import OpenNodes
 
@@ -33,7 +34,8 @@ INITIAL_RANGE = 0.1  # initial weights are uniform between minus this and this, 
 class _MemoryEncoder(FairseqEncoder):
     """Base of both encoders: makes fairseq's dict, to which ``root_state`` is added, and reorders it with the beam.
 
-    Subclasses have ``encode``, which returns the states of all tokens, ``[N, B, D]``, and h and c of the root.
+    Subclasses have ``encode``, which returns the states of all tokens, ``[N, B, D]``, and h and c of the root, each
+    ``[B, D]``.
     """
 
     def forward(
@@ -47,8 +49,6 @@ class _MemoryEncoder(FairseqEncoder):
         """Encodes sources ``[B, N]``, padded on either side, with the parents and branches of symbol trees.
 
         Without ``source_lengths``, ``[B]`` int64 on the host, an encoder of sequences asks the device for them.
-
-        Beside fairseq's entries, ``root_state`` has h and c of the root, each ``[B, D]``.
         """
         padding = src_tokens.eq(self.padding_idx)
         states, root_state = self.encode(src_tokens, padding, source_symbol_tree, source_lengths)
@@ -106,16 +106,16 @@ class BidirectionalLSTMEncoder(_MemoryEncoder, LSTMEncoder):
         """Returns the states of all tokens, and for the root's state the last h and c."""
         if lengths is None:
             lengths = (~padding).sum(1).cpu().numpy()
-        columns = torch.arange(tokens.size(1), device=padding.device)
         # fairseq's LSTM needs padding on the right and no column that is padding in all rows. Afterwards the columns
         # move back, so that attention weights belong to their tokens.
-        first, width = (~padding).int().argmax(1, keepdim=True), int(lengths.max())
-        moved = tokens.gather(1, (columns + first) % len(columns))[:, :width]
+        width = int(lengths.max())
+        moved = padded_on_the_right(tokens, self.padding_idx)[:, :width]
         # Collaters sort sentences by length; torch would copy an order of its own to the device.
         is_sorted = bool((lengths[:-1] >= lengths[1:]).all())
         states, h, c, _ = LSTMEncoder.forward(self, moved, torch.from_numpy(lengths), enforce_sorted=is_sorted)
-        states = functional.pad(states, (0, 0, 0, 0, 0, len(columns) - width))
-        back = ((columns - first) % len(columns)).t()  # N x B
+        states = functional.pad(states, (0, 0, 0, 0, 0, tokens.size(1) - width))
+        columns = torch.arange(tokens.size(1), device=padding.device)
+        back = ((columns - first_tokens(~padding)) % len(columns)).t()  # N x B
         return states.gather(0, back.unsqueeze(2).expand_as(states)), [h[-1], c[-1]]
 
 
@@ -227,9 +227,6 @@ class TreeToTreeLSTMDecoder(tree_lstm.RecurrentDecoder):
             sizes = [(previous_symbol_tree or {}).get(name) for name in ("level_sizes", "level_widths")]
             features, attention = self._all_levels(prev_output_tokens, nodes, sizes, roots, source)
         return features, {"attn": [attention]}
-
-    def max_positions(self) -> int:
-        return tree_lstm.MAX_POSITIONS
 
     def _predicted_nodes(self, tokens: Tensor, tree: Optional[dict[str, Tensor]]) -> tuple[Tensor, Tensor, Tensor]:
         """Returns parent's column, branch and existence of the node that each column predicts, each ``[R, T]``."""

@@ -97,8 +97,7 @@ class SearchSteps:
     """
 
     def __init__(self, dictionary: SymbolDictionary, most: int = 8):
-        self.dictionary, self.most = dictionary, most
-        self.symbols = dictionary.table()
+        self.symbols, self.most = dictionary.table(), most
         self.forget()
 
     def forget(self) -> None:
