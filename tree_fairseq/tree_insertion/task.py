@@ -238,8 +238,7 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
             refuse_unread(given, {"schema": "it goes with --grammar language"})
             return None
         schema = None if self.cfg.schema is None else Schema.load(self.cfg.schema)
-        folder = Path(utils.split_paths(self.cfg.data)[0])
-        return ProgramOutputs(self.target_dictionary, insertion_trees(folder, "train"), schema)
+        return ProgramOutputs(self.target_dictionary, insertion_trees(self.folder_of("train", 1), "train"), schema)
 
     def _limits(self, models) -> InsertionLimits:
         """Allows twice the nodes of the largest training tree."""

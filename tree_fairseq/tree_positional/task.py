@@ -2,7 +2,6 @@
 
 import logging
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Optional
 
 from fairseq import utils
@@ -103,14 +102,14 @@ class StructuralTranslationTask(ValidationAccuracyTask, TranslationWithTreesTask
     def _grammar(self):
         if self.cfg.grammar == "none":
             return None
-        folder, record = Path(utils.split_paths(self.cfg.data)[0]), self.target_side.record
-        if self.cfg.grammar != "data" and not self._is_language:
+        folder, record = self.folder_of("train", 1), self.target_side.record
+        if self._is_language:
+            name, writes = record.types, "preprocessing programs (--target-notation sql, python, java, ...) writes it"
+        elif self.cfg.grammar == "data":
+            name, writes = record.grammar, "preprocessing the training split writes it"
+        else:
             return self._field_table(AsdlGrammar.load(self.cfg.grammar))
-        name = record.types if self._is_language else record.grammar
         if name is None or not (folder / name).exists():
-            writes = "preprocessing the training split writes it"
-            if self._is_language:
-                writes = "preprocessing programs (--target-notation sql, python, java, ...) writes it"
             raise DataFolderError(f"{folder} has no grammar of {self.cfg.target_lang}: {writes}")
         if self.cfg.grammar == "data":
             rules = load_grammar(folder / name, self.target_dictionary)
@@ -139,7 +138,7 @@ class StructuralTranslationTask(ValidationAccuracyTask, TranslationWithTreesTask
         schema = None if self.cfg.schema is None else Schema.load(self.cfg.schema)
         language = notation_named(self.target_side.record.notation)
         if schema is not None:
-            folder = Path(utils.split_paths(self.cfg.data)[0])
+            folder = self.folder_of("train", 1)
             source, target = self.cfg.source_lang, self.cfg.target_lang
             if (folder / f"train.{source}-{target}.{target}.bin").exists():  # a folder may have only a test set
                 report_queries_that_do_not_run(symbol_trees(folder, target, "train"), language, schema)
