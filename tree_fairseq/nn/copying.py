@@ -103,12 +103,7 @@ class SourcePointer(nn.Module):
     """An attention head over a decoder's last states, and the gate p between generating and copying.
 
     p = sigmoid(w_c context + w_s state + w_x embedding + b), eq. 8 of See et al. (2017), before the bonuses.
-
-    Args:
-        cfg: the model's configuration
-        memory_type: how the decoder attends to its encoder's memory
-        names: that the dictionaries share
-        embed_dim: width E of the target's embeddings; 0 for a decoder without an input for each place
+    ``embed_dim`` is the width E of the target's embeddings, 0 for a decoder without an input for each place.
     """
 
     def __init__(self, cfg: Any, memory_type: MemoryType, names: SharedNames, embed_dim: int):

@@ -203,10 +203,8 @@ class TreeReader:
 def collate_trees(trees: Sequence[NodeArrays], pad: int) -> dict[str, Any]:
     """Stacks B forests, padded on the right with nodes of empty span and label ``pad``.
 
-    Returns:
-        ``label``, ``start``, ``end`` and ``depth``, each ``[B, M]`` int64, and ``branches``, the lists of
-        :class:`Branches` by name; spans are relative to the sentence, so the side on which the leaves are padded does
-        not matter here.
+    Returns ``label``, ``start``, ``end`` and ``depth``, each ``[B, M]`` int64, and ``branches``, the lists of
+    :class:`Branches` by name. Spans are relative to the sentence, on whichever side its leaves are padded.
     """
     shape = (len(trees), max((len(tree) for tree in trees), default=0))
     batch = {name: np.zeros(shape, np.int64) for name in ("label", "start", "end", "depth")}
@@ -233,11 +231,7 @@ class TreeBatch:
 
     @classmethod
     def from_net_input(cls, source_spans: dict[str, Any], src_tokens: Tensor, pad: int) -> TreeBatch:
-        """A batch from the dict of a collater and tokens ``[B, N]``, padded with ``pad`` on either side.
-
-        The dict has ``label``, ``start``, ``end`` and ``depth``, ``[B, M]`` int64, and ``branches``, the lists of
-        :class:`Branches` by name; spans are relative to the sentence.
-        """
+        """A batch from what :func:`collate_trees` made, and tokens ``[B, N]``, padded with ``pad`` on either side."""
         is_leaf = src_tokens.ne(pad)
         # Sentences that are padded on the left begin later. No other place has to know it.
         first_leaf = first_tokens(is_leaf)

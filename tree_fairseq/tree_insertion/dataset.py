@@ -108,10 +108,7 @@ class TargetTreeDataset(PairDataset):
 
 
 def collate_partial_trees(partial_trees: Sequence[PartialTree], pad: int) -> dict[str, Tensor]:
-    """Collates partial trees as models read them (:func:`~tree_fairseq.tree_insertion.tree_shapes.partial_tree_input`).
-
-    They are on the CPU.
-    """
+    """Collates partial trees as models read them, on the CPU (:func:`partial_tree_input`)."""
     shapes = TreeShapes.of_parents([tree.parents for tree in partial_trees])
     return partial_tree_input(shapes, np.concatenate([tree.labels for tree in partial_trees]), pad)
 
@@ -265,10 +262,7 @@ class SequenceInsertionDataset(TargetTreeDataset):
         return {**example, "partial_sequences": self.sampler.sample(self.sequence(example).numpy(), self.key(index))}
 
     def complete(self, batch: dict, samples: list[dict]) -> None:
-        """Adds ``partial_sequence`` ``[R, T]`` int64, with BOS and EOS, its ``slots``, and ``slot_target``.
-
-        See also :func:`collate_states`.
-        """
+        """Adds ``partial_sequence`` ``[R, T]`` int64, with BOS and EOS, its ``slots``, and ``slot_target``."""
         super().complete(batch, samples)
         drawn = collate_states(batch, [sample["partial_sequences"] for sample in samples])
         pad = self.sequences.pad()

@@ -108,11 +108,8 @@ class TreeInsertionTransformerModel(TreeGeneratingTransformer):
         """Scores what may be inserted in the slots of partial trees.
 
         Args:
-            src_tokens: ``[B, N]``
-            src_lengths: ``[B]``
-            partial_tree: labels, parents, slots and relations of R trees, see
-                :func:`tree_fairseq.tree_insertion.tree_shapes.partial_tree_input`;
-                :func:`tree_fairseq.tree_insertion.tree_shapes.read_partial_trees` makes it from labels and parents
+            src_tokens, src_lengths: ``[B, N]`` and ``[B]``
+            partial_tree: of R trees, as :func:`tree_fairseq.tree_insertion.tree_shapes.partial_tree_input` makes it
             sentences: ``[R]`` int64, the sentence of each partial tree; by default each sentence has one
             **source_trees: ``source_spans`` or ``source_symbol_tree``, for an encoder that reads trees
 

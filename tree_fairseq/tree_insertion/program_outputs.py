@@ -27,14 +27,10 @@ _READ = 20_000  # training programs whose fields and labels are known
 
 
 class ProgramOutputs:
-    """Makes programs of the hypotheses of a task.
+    """Makes programs of the hypotheses of a task; raises DataFolderError if its targets are no programs.
 
-    Args:
-        programs: those of training; their fields and labels are those of outputs
-        schema: of the database on which outputs run
-
-    Raises:
-        DataFolderError: the targets are no programs
+    The fields and labels of outputs are those of the training ``programs``. Outputs run on the ``schema``, if there is
+    one.
     """
 
     def __init__(self, dictionary: InsertionDictionary, programs: Iterable[Tree], schema: Schema | None):

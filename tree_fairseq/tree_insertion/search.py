@@ -66,9 +66,6 @@ class InsertionGenerator(ParallelSearch):
     - ``positional_scores`` ``[T]``: log-probabilities with which the labels of ``tokens`` were inserted, 0 for brackets
     - ``is_new`` ``[M]`` bool: its nodes that the last step inserted
     - ``history``: the ``tokens`` after each step; only with ``keep_history``
-
-    Incomplete trees are counted by the limit that they reached, ``nodes`` or ``steps``, or as ``roots`` if the first
-    root has no child or several.
     """
 
     outputs, size_unit = "trees", "nodes"
@@ -122,5 +119,4 @@ class InsertionGenerator(ParallelSearch):
         return found
 
     def defect(self, hypothesis: dict[str, Any]) -> str | None:
-        """Returns ``roots`` for an output that is not one tree under the first root."""
         return "roots" if int((hypothesis["parents"] == 0).sum()) != 1 else None

@@ -212,8 +212,7 @@ class SequenceInsertionGenerator(ParallelSearch):
     """Generates one sequence for each sentence of a batch by parallel insertions (Stern et al. 2019).
 
     The hypotheses have the entries of :meth:`ParallelSearch.generate` and :meth:`SequenceDictionary.balanced`. A
-    sequence has at most three tokens a node, and no more than the models have positions. Incomplete ones are counted by
-    the limit that they reached, ``tokens`` or ``steps``.
+    sequence has at most three tokens a node, and no more than the models have positions.
     """
 
     outputs, size_unit = "sequences", "tokens"

@@ -86,8 +86,6 @@ class SlotTokens(nn.Module):
         return self.token_of[slots % KINDS]
 
     def neighbours(self, states: Tensor, neighbours: Tensor) -> SlotNeighbours:
-        """Returns the part of the nodes, ``[n, 1, D]``, that slots with neighbours ``[Z, 3]`` see; see
-        :func:`tree_fairseq.tree_insertion.tree_shapes.slot_neighbours`.
-        """
+        """Returns what slots with neighbours ``[Z, 3]`` see of nodes, whose states in a layer are ``[n, 1, D]``."""
         node, role = neighbours // ROLES, neighbours % ROLES
         return SlotNeighbours(states, node, role, neighbours == NO_NEIGHBOUR, self.keys, self.values)

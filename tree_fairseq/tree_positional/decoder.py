@@ -31,8 +31,7 @@ class TreePositionalDecoder(MemoryDecoder):
         self.symbols = cfg.target_symbols
         self.embed_next_positions = None
         if self.symbols is not None and self.embed_positions is not None:
-            sequence = self.embed_positions if cfg.sequence_positions else None
-            self.embed_positions = TreePositions(self.symbols.degree, self.embed_dim, cfg, sequence=sequence)
+            self.embed_positions = TreePositions(self.symbols.degree, self.embed_dim, cfg, stock=self.embed_positions)
             if cfg.query_position:
                 # Always projected: the model must tell the two summed positions apart.
                 self.embed_next_positions = TreePositions(self.symbols.degree, self.embed_dim, cfg, always_project=True)
@@ -100,7 +99,6 @@ class TreePositionalDecoder(MemoryDecoder):
         return positions
 
     def reorder_incremental_state(self, incremental_state: dict, new_order: Tensor) -> None:
-        """Reorders the paths too."""
         super().reorder_incremental_state(incremental_state, new_order)
         state = self.get_incremental_state(incremental_state, _STATE)
         if state is not None:
@@ -161,11 +159,6 @@ class FactoredEmbedding(nn.Module):
     is spelled alike share their vector, too, so that names can be copied.
 
     What has no arity (words, EOS, padding) has a vector of its own. So does the unknown symbol of each arity.
-
-    Args:
-        dictionary: V symbols
-        encoding: how symbols are written
-        width: D
     """
 
     def __init__(self, dictionary: Dictionary, encoding: SymbolEncoding, width: int):
@@ -207,7 +200,6 @@ class FactoredOutput(nn.Module):
         self.embedding = embedding
 
     def forward(self, features: Tensor) -> Tensor:
-        """Computes the logits."""
         return functional.linear(features, self.embedding.weight)
 
 

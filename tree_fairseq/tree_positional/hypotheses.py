@@ -129,8 +129,7 @@ class LegalSymbols:
     ) -> LegalSymbols:
         """Computes the tables; a grammar restricts children, and ``suppressed`` ids are never generated.
 
-        Raises:
-            StructuralSearchError: the symbols make no finite tree
+        Raises StructuralSearchError if the symbols make no finite tree.
         """
         arity = symbols.arity.clone()
         arity[list(suppressed)] = -1

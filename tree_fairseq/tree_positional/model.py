@@ -28,10 +28,8 @@ class TreePositionalEncoder(DistanceBiasedEncoder):
     def __init__(self, cfg, dictionary, embed_tokens, return_fc: bool = False):
         super().__init__(cfg, dictionary, embed_tokens, return_fc)
         if cfg.source_symbols is not None and self.embed_positions is not None:
-            sequence = self.embed_positions if cfg.sequence_positions else None
-            self.embed_positions = TreePositions(
-                cfg.source_symbols.degree, embed_tokens.embedding_dim, cfg, sequence=sequence
-            )
+            width = embed_tokens.embedding_dim
+            self.embed_positions = TreePositions(cfg.source_symbols.degree, width, cfg, stock=self.embed_positions)
 
     def forward(self, *args, source_symbol_tree: Optional[dict[str, Tensor]] = None, **kwargs) -> dict[str, list]:
         """Adds tree positions; ``source_symbol_tree`` has parents and branches of symbol trees."""

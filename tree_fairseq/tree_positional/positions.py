@@ -68,8 +68,8 @@ class TreePositions(nn.Module):
 
     The module takes the place of a transformer's ``embed_positions``. fairseq calls that with tokens only; the
     positions to return, ``[B, T, D]``, are put into ``given`` beforehand. Encodings as wide as the model have no
-    projection, unless ``always_project``. fairseq's positions of a sequence, ``sequence``, are added. Raises InputError
-    if the encoding is too narrow for one copy of the path.
+    projection, unless ``always_project``. With ``--sequence-positions`` those of the ``stock`` model are added. Raises
+    InputError if the encoding is too narrow for one copy of the path.
     """
 
     def __init__(
@@ -78,11 +78,11 @@ class TreePositions(nn.Module):
         width: int,
         config: TreePositionsConfig,
         always_project: bool = False,
-        sequence: Optional[nn.Module] = None,
+        stock: Optional[nn.Module] = None,
     ):
         super().__init__()
-        self.sequence = sequence
-        self.max_positions = sys.maxsize if sequence is None else sequence.max_positions
+        self.sequence = stock if config.sequence_positions else None
+        self.max_positions = sys.maxsize if self.sequence is None else self.sequence.max_positions
         self.branches, self.levels, self.width = branches, config.tree_levels, width
         self.copies = _copies(branches, config)
         self.raw_decays = None if config.parameter_free_tree_positions else nn.Parameter(torch.empty(self.copies))

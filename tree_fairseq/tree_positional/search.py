@@ -79,7 +79,6 @@ class StructuralEnsemble(TreeEnsemble):
         return scores, attention
 
     def reorder_incremental_state(self, incremental_states, new_order):
-        """Reorders the trees with the beam."""
         self.trees.reorder(new_order)
         if self.observer is not None:
             self.observer.reorder(new_order)
@@ -121,8 +120,7 @@ class StructuralGenerator(SequenceGenerator):
     hypothesis are their number and INVALID. With ``print_step`` all hypotheses have ``steps``. The other arguments are
     fairseq's.
 
-    Raises:
-        StructuralSearchError: an option does not work with trees, or the dictionary makes no tree
+    Raises StructuralSearchError if an option does not work with trees, or the dictionary makes no tree.
     """
 
     def __init__(

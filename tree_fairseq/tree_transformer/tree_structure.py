@@ -3,11 +3,8 @@
 Nothing here has a shape that depends on the values of a tensor, so the GPU never waits for the processor.
 
 :class:`BranchSums` sums the hierarchical embeddings of nodes over branches. Node i gets, for each leaf j below it, the
-share C_ij times the embeddings of all nodes on the branch from i to j. A list of all of these would grow with the cube
-of the length of a deep tree. The lists of :class:`tree_fairseq.nn.tree_batch.Branches` are shorter: a branch is listed
-to the end of a block of levels, and what lies below is listed once for all branches that reach it. The last embedding
-of a table, that of all greater ranks or heights, is not in the lists. It counts for all nodes of all branches, and the
-others count for how they differ from it.
+share C_ij times the embeddings of all nodes on the branch from i to j, as :class:`tree_fairseq.nn.tree_batch.Branches`
+lists them.
 """
 
 from __future__ import annotations

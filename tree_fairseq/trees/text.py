@@ -133,10 +133,7 @@ def read_lines(path: str | os.PathLike) -> Iterator[str]:
 
 
 def decode_lines(raw_lines: Iterable[bytes], path: str | os.PathLike, first: int = 1) -> Iterator[str]:
-    """Yields lines like `read_lines`, from an open binary file or other lines of bytes.
-
-    Messages name ``path``, and count from ``first``.
-    """
+    """Yields lines like `read_lines`, from lines of bytes; messages name ``path``, and count from ``first``."""
     shown, faulty = list[errors.InputError](), 0
     for number, raw in enumerate(raw_lines, first):
         try:
@@ -271,10 +268,7 @@ def chunk_lines(path: Path, chunk: Chunk) -> Iterator[tuple[int, str]]:
 
 
 def require_parallel(files: Sequence[TextInput]) -> None:
-    """Checks that files have equally many lines, and at least one.
-
-    Raises LineCountError, which names the first line of the longest file that has no counterpart, or InputError.
-    """
+    """Raises LineCountError where the longest file has a line without a counterpart, InputError for empty files."""
     if not files:
         return
     shortest = min(files, key=lambda file: file.lines)
