@@ -19,7 +19,6 @@ from tree_fairseq.source_code.language import Language
 from tree_fairseq.source_code.productions import QUOTE, REST, is_piece, parse_label, split_leaf
 from tree_fairseq.source_code.spelling import CHARACTERS
 from tree_fairseq.trees.notations import notation_named
-from tree_fairseq.trees.symbols import UNKNOWN_LABEL
 from tree_fairseq.trees.text import escape_label, read_lines, unescape_label
 from tree_fairseq.trees.tree import Tree, tree_from_preorder
 
@@ -160,8 +159,7 @@ def _fields_and_places(tree: Tree) -> Iterator[tuple[str, Tree, int]]:
         name = waiting.pop()
         if place:
             yield name, node, place
-        names = fields_of(node.label, len(node.children))
-        waiting += reversed(names if len(names) == len(node.children) else [UNKNOWN_LABEL] * len(node.children))
+        waiting += reversed(fields_of(node.label, len(node.children)))
 
 
 def _with_subtree(tree: Tree, place: int, subtree: Tree) -> Tree:

@@ -1,9 +1,7 @@
 """Pairs of a source and a target tree, with partial trees from a trajectory to the target, or with sequences.
 
-Models insert into sequences of labels and brackets (Stern et al. 2019), or predict them from left to right.
-
-B is the number of sentences of a batch, R of its partial trees or sequences, M of nodes of its largest tree, T of
-tokens of its longest sequence, with BOS and EOS, Z of its slots, Q of entries of a flat list.
+Models insert into sequences of labels and brackets (Stern et al. 2019), or predict them from left to right. Shape
+letters: :mod:`tree_fairseq.nn`.
 """
 
 from __future__ import annotations

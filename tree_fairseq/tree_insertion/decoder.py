@@ -1,7 +1,6 @@
 """Decoder of partial trees, which scores the labels of all slots (Lukovnikov & Fischer 2021, section 3.2).
 
-B is the number of trees, M of nodes of the largest one, n of all nodes, Z of slots. What a slot sees of the nodes is in
-:mod:`tree_fairseq.tree_insertion.slots`.
+What a slot sees of the nodes is in :mod:`tree_fairseq.tree_insertion.slots`. n is the number of nodes of all trees.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 In each step the models predict a label, or nothing, for every slot. An output is finished when a step changes nothing
 in it, or when it reaches a limit; its row then leaves the batch. The outputs are NumPy arrays on the CPU: models get
-them, and their predictions come back, once a step. R is the number of rows that are still in the batch, n of all their
-nodes or tokens, Z of their slots.
+them, and their predictions come back, once a step. n is the number of all nodes or tokens of the R rows.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ In the paper a slot is a token of the decoder, which goes through all layers (:c
 ``--as-published``). By default its vector is a sum of linear maps of its neighbours' last states
 (:class:`SlotVectors`), so that the layers have nodes alone, about a quarter of the positions.
 
-n is the number of all nodes, Z of slots.
+n is the number of all nodes.
 """
 
 from __future__ import annotations

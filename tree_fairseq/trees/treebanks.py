@@ -23,8 +23,7 @@ SEPARATORS = "-=#*+:|"
 # Traces without a tag of their own, as in (NP-SBJ *pro*) and (WNP-1 0).
 _TRACE = re.compile(r"\*(?:(?:T\d*|ICH|EXP|RNR|PPA|NOT|U|OP|op|\?|CL|PRO|pro|con|exp|arb)\*(?:-\d+)?|-\d+)")
 _WITH_ZERO = re.compile(r"(?:C|W[A-Z]*P)(?:[-=].*)?")
-_NO_WORDS = ("-NONE-", "-DFL-")  # empty elements; the marks of disfluencies
-_NOTES = ("CODE", "METADATA", "META")
+_NOTES = ("-NONE-", "-DFL-", "CODE", "METADATA", "META")  # empty elements; the marks of disfluencies; notes
 _BESIDE_ROOT = ("ID", "REF", "COMMENT")
 _STRANGE = re.compile(r"^\w+[^\w.,$-]+\w+$|_(?!sub$)")
 _BESIDE_TREES = re.compile(r"[<%;*]|#(?!FORMAT|BO[ST]|\d+\t)|\(\s*END_OF_TEXT_UNIT\s*\)\s*$")
@@ -80,7 +79,7 @@ def _without_notes(tree: Tree, left_out: Counter[str]) -> Tree | None:
 
 def _note(node: Tree) -> str:
     """The name of a node that is not part of the sentence, by which it is counted; empty for other nodes."""
-    if node.label in _NOTES or node.label in _NO_WORDS:
+    if node.label in _NOTES:
         return node.label
     if node.is_preterminal:
         word = node.children[0].label
