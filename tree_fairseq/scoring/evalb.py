@@ -55,21 +55,23 @@ class _Reduced:
 
 
 def _reduce(forest: Forest, rules: Parameters) -> _Reduced:
-    """Walks over the trees in preorder; a number on the stack closes the bracket with that number."""
+    """Walks over the trees in preorder; a bracket on the stack is closed when its turn comes."""
     found = _Reduced()
     stack: list = [*reversed(forest)]
     while stack:
         node = stack.pop()
-        if isinstance(node, int):
-            found.brackets[node].end = len(found.words)
-        elif node.is_preterminal:
-            if node.label not in rules.deleted:
-                found.tags.append(node.label)
-                found.words.append(node.children[0].label)
-        else:
-            stack.append(len(found.brackets))
-            found.brackets.append(_Bracket(node.label, len(found.words)))
+        if isinstance(node, _Bracket):
+            node.end = len(found.words)
+        elif not node.is_preterminal:
+            label = node.label.partition("=")[0].partition("-")[0]
+            if not any(_equal(label, name, rules.equal_labels) for name in rules.deleted):
+                found.brackets.append(_Bracket(label, len(found.words)))
+                stack.append(found.brackets[-1])
             stack.extend(reversed(node.children))
+        elif node.label not in rules.deleted:
+            found.tags.append(node.label)
+            found.words.append(node.children[0].label)
+    found.brackets = [bracket for bracket in found.brackets if bracket.start < bracket.end]
     return found
 
 
@@ -89,16 +91,6 @@ def _equal(left: str, right: str, pairs: _PAIRS) -> bool:
     return left == right or frozenset((left, right)) in pairs
 
 
-def _counted(side: _Reduced, rules: Parameters) -> list[_Bracket]:
-    found = []
-    for bracket in side.brackets:
-        label = bracket.label.partition("=")[0].partition("-")[0]
-        is_deleted = any(_equal(label, name, rules.equal_labels) for name in rules.deleted)
-        if bracket.start < bracket.end and not is_deleted:
-            found.append(_Bracket(label, bracket.start, bracket.end))
-    return found
-
-
 def compare(reference: Forest, hypothesis: Forest | None, rules: Parameters) -> SentenceScore:
     """Compares two trees of a sentence; None stands for a hypothesis that cannot be read, which is an error."""
     gold = _reduce(reference, rules)
@@ -112,13 +104,12 @@ def compare(reference: Forest, hypothesis: Forest | None, rules: Parameters) -> 
     )
     if not same_words:
         return SentenceScore(ERROR, words=len(gold.words))
-    wanted, found = _counted(gold, rules), _counted(test, rules)
     return SentenceScore(
         VALID,
-        matched=_matches(wanted, found, rules),
-        gold=len(wanted),
-        test=len(found),
-        crossing=_crossings(wanted, found),
+        matched=_matches(gold.brackets, test.brackets, rules),
+        gold=len(gold.brackets),
+        test=len(test.brackets),
+        crossing=_crossings(gold.brackets, test.brackets),
         words=len(gold.words),
         tags=sum(_equal(ours, theirs, rules.equal_labels) for ours, theirs in zip(gold.tags, test.tags)),
     )
@@ -160,13 +151,12 @@ def counts(scores: Iterable[SentenceScore]) -> np.ndarray:
     """The counts of each sentence, ``[sentences, len(COLUMNS)]`` int64."""
     rows = []
     for score in scores:
-        status = [1, score.status == ERROR, score.status == SKIPPED, score.status == VALID]
-        if score.status == VALID:
-            complete = score.matched == score.gold == score.test
-            crossing = [score.crossing, score.crossing == 0, score.crossing <= 2]
-            rows.append([*status, score.matched, score.gold, score.test, complete, *crossing, score.words, score.tags])
-        else:
-            rows.append(status + [0] * (len(COLUMNS) - len(status)))
+        is_valid = score.status == VALID
+        complete = score.matched == score.gold == score.test
+        crossing = [score.crossing, score.crossing == 0, score.crossing <= 2]
+        found = [score.matched, score.gold, score.test, complete, *crossing, score.words, score.tags]
+        status = [1, score.status == ERROR, score.status == SKIPPED, is_valid]
+        rows.append([*status, *(is_valid * count for count in found)])
     return np.array(rows, np.int64).reshape(-1, len(COLUMNS))
 
 
@@ -203,8 +193,7 @@ class BracketMeasure(Measure):
         unlabelled = [compare(gold, found, replace(rules, labelled=False)) for gold, found in rows]
         self._counts = np.concatenate([counts(scores), counts(unlabelled)], axis=1)
         self._status = [score.status for score in scores]
-        deleted = " ".join(sorted(rules.deleted)) or "none"
-        self.signatures = {"bracket_f1": f"EVALB's rules|deleted:{deleted}|labelled:{str(rules.labelled).lower()}"}
+        self.signatures = {"bracket_f1": f"EVALB's rules|deleted:{' '.join(sorted(rules.deleted))}|labelled:true"}
 
     @property
     def counts(self) -> np.ndarray:
