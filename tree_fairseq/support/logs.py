@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import atexit
 import contextlib
+import functools
 import linecache
 import logging
 import os
@@ -90,11 +91,16 @@ def _flush_output() -> None:
         drop_output()
 
 
+def _is_for_users(beginnings: tuple[str, ...], record: logging.LogRecord) -> bool:
+    return not str(record.msg).startswith(beginnings)
+
+
+_FILTERS = {name: functools.partial(_is_for_users, beginnings) for name, beginnings in FOR_DEVELOPERS.items()}
+
+
 def _leave_out_lines() -> None:
-    for name, beginnings in FOR_DEVELOPERS.items():
-        logger = logging.getLogger(name)
-        if not any(isinstance(kept, _Without) for kept in logger.filters):
-            logger.addFilter(_Without(beginnings))
+    for name, is_kept in _FILTERS.items():
+        logging.getLogger(name).addFilter(is_kept)  # a logger adds a filter once
 
 
 def _undo_debug_form() -> None:
@@ -108,15 +114,6 @@ def _undo_debug_form() -> None:
         if root.level == logging.DEBUG and handler.formatter and handler.formatter._fmt == logging.BASIC_FORMAT:
             handler.setFormatter(logging.Formatter(**FORMAT))
             root.setLevel(os.environ.get("LOGLEVEL", "INFO").upper())
-
-
-class _Without(logging.Filter):
-    def __init__(self, beginnings: tuple[str, ...]):
-        super().__init__()
-        self._beginnings = beginnings
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        return not str(record.msg).startswith(self._beginnings)
 
 
 TRACEBACK = "TREE_FAIRSEQ_TRACEBACK"

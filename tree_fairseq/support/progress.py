@@ -30,7 +30,7 @@ class Bar(tqdm):
 Bar.set_lock(threading.RLock())
 
 
-def progress_bar(description: str, total: int | None, unit: str = "", shown: bool = True, **options: Any) -> Bar:
+def progress_bar(description: str, total: int | None, unit: str = "", shown: bool = True) -> Bar:
     """A bar on standard error; call its ``update(count)``, and close it, for instance by a ``with`` block.
 
     Args:
@@ -38,18 +38,17 @@ def progress_bar(description: str, total: int | None, unit: str = "", shown: boo
         total: how many units there are, None if that is not known
         unit: a plural, such as ``lines``; ``B`` stands for bytes
         shown: whether anything is shown
-        **options: of tqdm
     """
     shown = shown and sys.stderr is not None
     terminal = shown and sys.stderr.isatty()
     seconds = _SECONDS_IN_A_TERMINAL if terminal else SECONDS_BETWEEN_LINES
+    options: dict[str, Any] = {"mininterval": seconds, "maxinterval": 2 * seconds, "delay": seconds, "smoothing": 0.05}
     if not terminal:
         form = _LINE if total is not None else _LINE_WITHOUT_TOTAL
-        options = {"file": _Lines(sys.stderr), "bar_format": form, **options}
+        options |= {"file": _Lines(sys.stderr), "bar_format": form}
     if unit == "B":
-        options = {"unit_scale": True, "unit_divisor": 1024, **options}
-    times = {"mininterval": seconds, "maxinterval": 2 * seconds, "delay": seconds, "smoothing": 0.05}
-    return Bar(total=total, desc=description, unit=f" {unit}", disable=not shown, **times, **options)
+        options |= {"unit_scale": True, "unit_divisor": 1024}
+    return Bar(total=total, desc=description, unit=f" {unit}", disable=not shown, **options)
 
 
 def with_progress(
