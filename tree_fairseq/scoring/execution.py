@@ -59,13 +59,13 @@ class Database:
         self._answers: dict[str, Answer] = {}
         if not path.is_file():
             raise ScoringError(f"{path} is missing: --database takes a SQLite file")
-        self._child: subprocess.Popen | None = self._start()
+        self._child: subprocess.Popen | None = None
+        self._start()
 
     def answer(self, query: str) -> Answer:
         """Runs a query within its limits."""
         if query not in self._answers:
-            self._child = self._child or self._start()
-            self._answers[query] = self._ask(self._child, query)
+            self._answers[query] = self._ask(self._child or self._start(), query)
         return self._answers[query]
 
     def close(self) -> None:
@@ -91,11 +91,10 @@ class Database:
         limits = map(str, (SECONDS, MEGABYTES, ROWS, self._shown))
         command = [sys.executable, "-I", query_sandbox.__file__, str(self.path.resolve()), *limits]
         pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-        child = subprocess.Popen(command, env={}, cwd="/", text=True, encoding="utf-8", **pipes)
+        self._child = child = subprocess.Popen(command, env={}, cwd="/", text=True, encoding="utf-8", **pipes)
         first = _read(child, _START)
         if "error" in first:
-            child.kill()
-            child.communicate()
+            self.close()
             raise ScoringError(f"{self.path} cannot be read as a SQLite database: {first['error']}")
         return child
 

@@ -23,7 +23,7 @@ from tree_fairseq.scoring.outputs import read_complete, read_reference_lines
 from tree_fairseq.scoring.program_measures import Programs, TreeF1
 from tree_fairseq.scoring.runs import RunSet, generated
 from tree_fairseq.scoring.significance import Resampling
-from tree_fairseq.scoring.tree_runs import Target, add_target
+from tree_fairseq.scoring.tree_runs import Target, add_target, parts_of
 from tree_fairseq.trees.text import read_lines
 from tree_fairseq.trees.tree import Tree
 
@@ -63,9 +63,7 @@ class CodeSet(RunSet):
 
     def parts(self) -> dict[str, tuple[Sequence[int], Sequence[int]]]:
         pairs = zip(self.programs.trees, self.programs.texts)
-        trees = [tree or Tree("", map(Tree, text.split())) for tree, text in pairs]
-        sizes, depths = [sum(1 for _ in tree.preorder()) for tree in trees], [tree.height() for tree in trees]
-        return {"by_size": (sizes, self.args.length_bounds), "by_depth": (depths, self.args.depth_bounds)}
+        return parts_of([tree or Tree("", map(Tree, text.split())) for tree, text in pairs], self.args)
 
     def groups(self) -> Sequence[Iterable[str]] | None:
         groups, path = super().groups(), self.args.training

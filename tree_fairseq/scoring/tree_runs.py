@@ -51,7 +51,6 @@ class Target(NamedTuple):
     language: str | None  # suffix of the reference files
     notation: str  # of references, and of outputs that are text
     encoding: SymbolEncoding | None  # of outputs that are symbols; None if they are text
-    unordered: tuple[str, ...]  # labels whose children have no order
 
     @classmethod
     def of(cls, args: Namespace) -> Target:
@@ -74,8 +73,7 @@ class Target(NamedTuple):
             encoding = symbols.encoding if args.symbols else None
         elif args.data is not None:
             raise ScoringError("--data would be ignored beside --notation and the references: leave it out")
-        given = getattr(args, "unordered", None)
-        return cls(language, notation, encoding, unordered_labels(notation) if given is None else tuple(given))
+        return cls(language, notation, encoding)
 
     @property
     def reader(self) -> Notation:
@@ -140,11 +138,10 @@ class TreeOutcomes(MeanMeasure):
         return {name: value / 100 if name in (VALIDITY, STEPS) else value for name, value in found.items()}
 
     def differences(self, baseline: MeanMeasure, test: Resampling) -> dict[str, dict]:
-        """Compares what both systems have, but for validity."""
-        ours, theirs = self.outcomes, baseline.outcomes
-        shared = [name for name in ours if name in theirs and name != VALIDITY]
-        left, right = (MeanMeasure({name: side[name] for name in shared}) for side in (ours, theirs))
-        return left.differences(right, test)
+        """Compares the accuracies."""
+        names = "accuracy", "accuracy_unordered"
+        ours, theirs = (MeanMeasure({name: side.values[name] for name in names}) for side in (self, baseline))
+        return ours.differences(theirs, test)
 
 
 def add_target(parser: ArgumentParser) -> None:
@@ -162,15 +159,22 @@ def add_target(parser: ArgumentParser) -> None:
     add("--depth-bounds", type=int, nargs="*", default=[2, 4, 6, 8, 10], help="in edges from the root")
 
 
+def parts_of(trees: Sequence[Tree], args: Namespace) -> dict[str, tuple[Sequence[int], Sequence[int]]]:
+    """Returns sizes and depths of the references of a test set, with their bounds: see :meth:`TestSet.parts`."""
+    sizes = [sum(1 for _ in tree.preorder()) for tree in trees]
+    depths = [tree.height() for tree in trees]
+    return {"by_size": (sizes, args.length_bounds), "by_depth": (depths, args.depth_bounds)}
+
+
 class TreeSet(RunSet):
     """Scores generated trees: exact match, exact match with unordered children, validity."""
 
     name, primary, outcomes = "structural", "accuracy", "trees"
-    kind = TreeOutcomes
 
     def __init__(self, args: Namespace, subset: str):
         super().__init__(args, subset)
         self.target = Target.of(args)
+        self.unordered = unordered_labels(self.target.notation) if args.unordered is None else args.unordered
         files = self.reference_files(f"{subset}.{self.target.language}")
         self.references = read_references(files, self.target.reader.read)
         self.count = len(self.references)
@@ -190,15 +194,13 @@ class TreeSet(RunSet):
         trees = [None if text is None else target.tree(text) for text in texts]
         steps = [outputs.steps[index] for index in indices if index in outputs.steps]
         all_steps = steps if len(steps) == self.count else None
-        found = self.kind(trees, self.references, target.unordered, all_steps, partial)
+        found = TreeOutcomes(trees, self.references, self.unordered, all_steps, partial)
         if target.notation == LINES:
             del found.values[VALIDITY]  # a line of text is neither valid nor invalid
         return {"trees": found}
 
     def parts(self) -> dict[str, tuple[Sequence[int], Sequence[int]]]:
-        sizes = [sum(1 for _ in tree.preorder()) for tree in self.references]
-        depths = [tree.height() for tree in self.references]
-        return {"by_size": (sizes, self.args.length_bounds), "by_depth": (depths, self.args.depth_bounds)}
+        return parts_of(self.references, self.args)
 
     def details(self, system: Mapping[str, Measure]) -> dict[str, Any]:
         return {"partial": system["trees"].partial}
