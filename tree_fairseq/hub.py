@@ -196,7 +196,6 @@ def from_pretrained(
         **kwargs: options of task, tokeniser or subword model that replace those of the checkpoint, such as
             ``parser_dir="…"``, ``bpe="subword_nmt"`` and ``bpe_codes="…"``
     """
-    tree_fairseq.register()
     folder = Path(model_dir)
     data = folder if data_name_or_path is None else Path(data_name_or_path)
     if checkpoint_file is None:

@@ -54,7 +54,7 @@ def explore(args: argparse.Namespace, overrides: dict[str, Any]) -> None:
     elif count:
         document = comparison.document_of_split(args.gen_subset, count)
     else:
-        document = comparison.document()
+        document = comparison.document_of_lines([])
     _show(args, document.to_dict(live=args.serve), lambda: [lambda: comparison])
 
 

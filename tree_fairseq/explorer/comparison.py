@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from tree_fairseq.drawing.views import tree_record
 from tree_fairseq.errors import InputError
@@ -51,26 +51,20 @@ class Comparison:
         read = zip(*(system.reader.read_split(split, most) for system in self.systems))
         return self._document(map(self._record, read), min(most, sizes[0]))
 
-    def document(self, sentences: Iterable[SentenceRecord] = ()) -> Document:
-        """Makes a document of records."""
-        records = list(sentences)
-        has_references = not records or any(sentence.reference is not None for sentence in records)
-        systems = [system.record for system in self.systems]
-        if not has_references:
-            systems = [dataclasses.replace(system, metric=None) for system in systems]
-        return Document(self.title, systems, records)
-
     def _document(self, records: Iterator[SentenceRecord], count: int) -> Document:
-        document = self.document(with_progress(records, "explain", count, "sentences", self.progress))
+        sentences = list(with_progress(records, "explain", count, "sentences", self.progress))
         for number, system in enumerate(self.systems):
-            failed = [sentence for sentence in document.sentences if sentence.systems[number].error]
+            failed = [sentence for sentence in sentences if sentence.systems[number].error]
             if failed:
                 message = "%s has no output for %d of %d sentences; the first is %d: %s"
                 first = failed[0]
                 logger.warning(message, system.record.name, len(failed), count, first.id, first.systems[number].error)
-        if document.sentences and all(output.error for each in document.sentences for output in each.systems):
-            raise InputError(f"there is nothing to show: {document.sentences[0].systems[0].error}")
-        return document
+        if sentences and all(output.error for each in sentences for output in each.systems):
+            raise InputError(f"there is nothing to show: {sentences[0].systems[0].error}")
+        systems = [system.record for system in self.systems]
+        if sentences and all(sentence.reference is None for sentence in sentences):
+            systems = [dataclasses.replace(system, metric=None) for system in systems]
+        return Document(self.title, systems, sentences)
 
     def _record(self, read: Sequence[Sentence]) -> SentenceRecord:
         best = next((sentence for sentence in read if sentence.forest), read[0])

@@ -16,6 +16,7 @@ from tree_fairseq.data_bin.symbol_dictionary import TreeDictionary
 from tree_fairseq.errors import DataFolderError, InputError, MissingTreesError, TreeFairseqError, TreeFormatError
 from tree_fairseq.new_text.translations import stored_forest, typed_forests
 from tree_fairseq.parsing.pieces import words_by_marks
+from tree_fairseq.scoring.frame import depth_of
 from tree_fairseq.trees.bracket import read_forest
 from tree_fairseq.trees.tree import Forest, forest_leaves
 
@@ -37,7 +38,7 @@ class Sentence:
     @property
     def depth(self) -> int:
         """The height of the parse; 0 without one."""
-        return max((tree.height() for tree in self.forest), default=0)
+        return depth_of(self.forest)
 
 
 def readable(interface: GeneratorHubInterface, text: str) -> str:
@@ -90,17 +91,17 @@ class SentenceReader:
         try:
             typed: list[str] = []  # before the line is parsed, if not only the task can tell
             if not (self.reads_symbols or self.classifies and line.startswith("(")):
-                typed = self._encode(line).split()
+                typed = self.interface.segment(line).split()
                 with contextlib.suppress(TreeFormatError):
                     typed = forest_leaves(read_forest(line))
             if self.longest is not None and len(typed) >= self.longest:
                 words = words_by_marks(typed).words
                 return Sentence(number, line, typed, length=len(words), error=self._too_long(len(typed) + 1))
-            read, lengths = self.task.get_interactive_tokens_and_lengths([line], self._encode)
+            read, lengths = self.task.get_interactive_tokens_and_lengths([line], self.interface.segment)
             dataset = self.task.build_dataset_for_inference(read, lengths)
             item = dataset[0]
             tokens = self._tokens(item["source"].tolist())
-            [forest] = typed_forests(self.task, [line], self._encode)
+            [forest] = typed_forests(self.task, [line], self.interface.segment)
             source = line
             if forest and line.startswith("(") and not self.reads_symbols:
                 source = readable(self.interface, " ".join(forest_leaves(forest)))
@@ -139,6 +140,3 @@ class SentenceReader:
     def _tokens(self, ids: list[int]) -> list[str]:
         end = len(ids) - 1 if ids and ids[-1] == self.dictionary.eos() else len(ids)
         return [self.dictionary[index] for index in ids[:end]]
-
-    def _encode(self, line: str) -> str:
-        return self.interface.apply_bpe(self.interface.tokenize(line))
