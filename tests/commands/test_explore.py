@@ -43,6 +43,13 @@ def test_two_systems_translate_as_generate_does(trained, stock_trained, tmp_path
             assert 0 <= output["metric"] <= 100
 
 
+def test_the_seed_and_half_precision_are_those_of_the_flags(trained, tmp_path):
+    given = (trained.data, "--path", trained.best, "--sentences", 2, "--beam", 1, "--max-len-b", 8)
+    sampled = ("--sampling", "--seed", 5)
+    one, same, single, half = (explored(tmp_path, *given, *more) for more in (sampled, sampled, (), ("--fp16",)))
+    assert one["sentences"] == same["sentences"] and single["sentences"] != half["sentences"]
+
+
 def test_lines_of_a_file(trained, tmp_path):
     lines = tmp_path / "lines"
     lines.write_text(f"{TREE}\n\n(S (NP (NN zebra)) (VP (VBZ sings)))\n", encoding="utf-8")

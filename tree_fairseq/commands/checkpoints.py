@@ -9,8 +9,9 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, Callable
 
+import numpy as np
 import torch
-from fairseq import checkpoint_utils, options
+from fairseq import checkpoint_utils, options, utils
 
 from tree_fairseq import hub
 from tree_fairseq.errors import CheckpointError, InputError
@@ -58,8 +59,11 @@ def task_of(path: str | None) -> str:
         raise CheckpointError(f"{first} is not a checkpoint of fairseq: it does not say of which task it is") from None
 
 
-def load_models(path: str, data: str, overrides: dict[str, Any], cpu: bool) -> hub.TreeHubInterface:
-    """Loads a checkpoint, or an ensemble joined by ``:``, with the folder of its data."""
+def load_models(path: str, data: str, args: argparse.Namespace, overrides: dict[str, Any]) -> hub.TreeHubInterface:
+    """Loads a checkpoint, or an ensemble joined by ``:``, with the folder of its data, to run as the flags say."""
+    np.random.seed(args.seed)
+    utils.set_torch_seed(args.seed)  # of sampling
     files = [Path(part).absolute() for part in path.split(os.pathsep)]
     interface = hub.from_pretrained(files[0].parent, os.pathsep.join(map(str, files)), data, **overrides)
-    return interface if cpu or not torch.cuda.is_available() else interface.cuda()
+    interface = interface.half() if args.fp16 else interface
+    return interface if args.cpu or not torch.cuda.is_available() else interface.cuda()

@@ -41,11 +41,10 @@ def explore(args: argparse.Namespace, overrides: dict[str, Any]) -> None:
     from tree_fairseq.explorer.systems import System
     from tree_fairseq.trees.text import read_lines
 
-    systems = [System(load_models(args.path, args.data, overrides, args.cpu), "model")]
+    systems = [System(load_models(args.path, args.data, args, overrides), "model")]
     if args.baseline is not None:
         checkpoint, data = [*args.baseline, args.data][:2]
-        baseline = load_models(checkpoint, data, overrides, args.cpu)
-        systems.append(System(baseline, "baseline"))
+        systems.append(System(load_models(checkpoint, data, args, overrides), "baseline"))
     comparison = Comparison(systems, progress=not args.no_progress_bar)
     most = _SENTENCES_SERVED if args.serve else _SENTENCES
     count = most if args.sentences is None else args.sentences

@@ -66,8 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if args.gold is not None:
         lines = enumerate(read_lines(args.gold), start=1)
         gold = [read_sentences(line, args.gold, number) for number, line in lines]
-    interface = load_models(args.path, args.data, overrides, args.cpu)
-    inducer = Inducer(interface.half() if args.fp16 else interface)
+    inducer = Inducer(load_models(args.path, args.data, args, overrides))
     if args.input != "-":
         inducer.read_text(list(read_lines(args.input)))
     elif gold is not None and "gen_subset" not in args.given:

@@ -18,9 +18,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import IO
 
-import numpy as np
-from fairseq import utils
-
 import tree_fairseq
 from tree_fairseq.commands.checkpoints import load_models, parse_flags
 from tree_fairseq.errors import InputError, missing
@@ -137,10 +134,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     tree_fairseq.register()
     args, overrides = parse_flags(_add_flags, arguments)
     _check(args)
-    np.random.seed(args.seed)
-    utils.set_torch_seed(args.seed)  # of sampling
-    interface = load_models(args.path, args.data, overrides, args.cpu)
-    translator = Translator(interface.half() if args.fp16 else interface)
+    translator = Translator(load_models(args.path, args.data, args, overrides))
     with contextlib.ExitStack() as stack:
         files = _Files(args, stack)
         if "gen_subset" in args.given:
