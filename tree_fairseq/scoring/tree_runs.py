@@ -138,8 +138,8 @@ class TreeOutcomes(MeanMeasure):
         return {name: value / 100 if name in (VALIDITY, STEPS) else value for name, value in found.items()}
 
     def differences(self, baseline: MeanMeasure, test: Resampling) -> dict[str, dict]:
-        """Compares the accuracies."""
-        names = "accuracy", "accuracy_unordered"
+        """Compares all outcomes but validity."""
+        names = [name for name in self.outcomes if name != VALIDITY]
         ours, theirs = (MeanMeasure({name: side.values[name] for name in names}) for side in (self, baseline))
         return ours.differences(theirs, test)
 
@@ -170,6 +170,7 @@ class TreeSet(RunSet):
     """Scores generated trees: exact match, exact match with unordered children, validity."""
 
     name, primary, outcomes = "structural", "accuracy", "trees"
+    kind = TreeOutcomes
 
     def __init__(self, args: Namespace, subset: str):
         super().__init__(args, subset)
@@ -194,7 +195,7 @@ class TreeSet(RunSet):
         trees = [None if text is None else target.tree(text) for text in texts]
         steps = [outputs.steps[index] for index in indices if index in outputs.steps]
         all_steps = steps if len(steps) == self.count else None
-        found = TreeOutcomes(trees, self.references, self.unordered, all_steps, partial)
+        found = self.kind(trees, self.references, self.unordered, all_steps, partial)
         if target.notation == LINES:
             del found.values[VALIDITY]  # a line of text is neither valid nor invalid
         return {"trees": found}
