@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -36,11 +37,9 @@ def check_folder(folder: str | os.PathLike) -> list[str]:
 
 def unrecorded_files(folder: Path) -> list[str]:
     """Returns one sentence for each file of data that ``tree.json`` does not know."""
-    known = {*Manifest.load(folder).files, MANIFEST_NAME}
-    found = (path for path in sorted(folder.iterdir()) if path.name not in known)
-    of_data = (
-        path for path in found if path.suffix in (".bin", ".idx") or path.name.startswith(("dict.", "subwords."))
-    )
+    known = Manifest.load(folder).files
+    others = (path for path in sorted(folder.iterdir()) if path.name not in known)
+    of_data = (path for path in others if re.fullmatch(r"(dict|subwords)\..*|.*\.(bin|idx)", path.name))
     return [f"{path} is not in {MANIFEST_NAME}, so it was not compared" for path in of_data]
 
 

@@ -54,10 +54,10 @@ def explore(args: argparse.Namespace, overrides: dict[str, Any]) -> None:
         document = comparison.document_of_split(args.gen_subset, count)
     else:
         document = comparison.document_of_lines([])
-    _show(args, document.to_dict(live=args.serve), lambda: [lambda: comparison])
+    _show(args, document.to_dict(live=args.serve), [lambda: comparison])
 
 
-def _show(args: argparse.Namespace, document: dict[str, Any], tabs: Callable[[], Sequence[Any]]) -> None:
+def _show(args: argparse.Namespace, document: dict[str, Any], tabs: Sequence[Callable]) -> None:
     if args.json is not None:
         write_json(args.json, document)
     if output := args.output or (None if args.serve or args.json else _OUTPUT):
@@ -67,7 +67,7 @@ def _show(args: argparse.Namespace, document: dict[str, Any], tabs: Callable[[],
     if args.serve:
         from tree_fairseq.explorer.server import ExplorerServer
 
-        server = ExplorerServer(tabs(), page_html(document), args.port, len(document["sentences"]))
+        server = ExplorerServer(tabs, page_html(document), args.port, len(document["sentences"]))
         logger.info("open %s in a browser; Ctrl-C ends the server", server.url)
         server.run()
 
@@ -90,12 +90,6 @@ def _add_flags(parser: argparse.ArgumentParser) -> list[str]:
         add("--demo", action="store_true", help="explore the models that come with the package"),
     ]
     return [action.dest for action in own]
-
-
-def _demo_tabs() -> Sequence[Any]:
-    from tree_fairseq.commands import demo_models
-
-    return demo_models.TABS
 
 
 def demo_document(folder: Path, live: bool = False, most: int | None = None) -> dict[str, Any]:
@@ -122,7 +116,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if args.port != _PORT and not args.serve:
             raise InputError("--port goes with --serve")
         require_folders(args.output, args.json)
-        return _show(args, demo_document(DEMO, args.serve, args.sentences), _demo_tabs)
+        tabs: Sequence[Callable] = ()
+        if args.serve:
+            from tree_fairseq.commands.demo_models import TABS as tabs
+        return _show(args, demo_document(DEMO, args.serve, args.sentences), tabs)
     tree_fairseq.register()
     from tree_fairseq.commands.checkpoints import parse_flags
 

@@ -21,7 +21,6 @@ from pathlib import Path
 
 from fairseq.dataclass.configs import GenerationConfig
 
-import tree_fairseq
 from tree_fairseq.commands.checkpoints import load_models, parse_flags
 from tree_fairseq.errors import InputError, ScoringError
 from tree_fairseq.scoring.bracket_f1 import compare, table
@@ -51,7 +50,6 @@ def _add_flags(parser: argparse.ArgumentParser) -> list[str]:
 @command
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command."""
-    tree_fairseq.register()
     args, overrides = parse_flags(_add_flags, arguments)
     unread = dict.fromkeys(
         (*GenerationConfig.__dataclass_fields__, "buffer_size"), "trees are induced without a search"

@@ -18,7 +18,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import IO
 
-import tree_fairseq
 from tree_fairseq.commands.checkpoints import load_models, parse_flags
 from tree_fairseq.errors import InputError, missing
 from tree_fairseq.new_text.faulty_lines import read_buffers, read_with_care
@@ -131,7 +130,6 @@ def _check(args: Namespace) -> None:
 @command
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command."""
-    tree_fairseq.register()
     args, overrides = parse_flags(_add_flags, arguments)
     _check(args)
     translator = Translator(load_models(args.path, args.data, args, overrides))

@@ -195,16 +195,12 @@ class _Handler(BaseHTTPRequestHandler):
     def _send(self, status: HTTPStatus, content_type: str, body: bytes) -> None:
         try:
             self.send_response(status)
-            headers = {
-                "Content-Type": content_type,
-                "Content-Length": str(len(body)),
-                "Cache-Control": "no-store",
-                "X-Content-Type-Options": "nosniff",
-            }
+            self.send_header("Content-Type", content_type)
+            self.send_header("Content-Length", str(len(body)))
+            self.send_header("Cache-Control", "no-store")
+            self.send_header("X-Content-Type-Options", "nosniff")
             if self.close_connection:
-                headers["Connection"] = "close"
-            for name, value in headers.items():
-                self.send_header(name, value)
+                self.send_header("Connection", "close")
             self.end_headers()
             if self.command != "HEAD":
                 self.wfile.write(body)

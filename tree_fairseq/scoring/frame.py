@@ -55,8 +55,6 @@ def score(
 ) -> dict[str, Any]:
     """Computes all figures of a system from its measures, and its differences from baselines.
 
-    A measure that a baseline lacks is not compared.
-
     Returns:
         ``sentences``, ``metrics``, ``signatures``; ``baselines``, the metrics of each; ``differences``; each section of
         :meth:`TestSet.parts`; ``groups``; and the details of the test set
@@ -72,9 +70,9 @@ def score(
     }
     for baseline, theirs in baselines.items():
         result["baselines"][baseline] = metrics_of(theirs, everything)
-        for name in [name for name in ours if name in theirs]:
+        for name, measure in ours.items():
             logger.info("comparing %s with %s", name, baseline)
-            rows = ours[name].differences(theirs[name], test)
+            rows = measure.differences(theirs[name], test)
             result["differences"] += [{"metric": metric, "baseline": baseline, **row} for metric, row in rows.items()]
     of_part = partial(metrics_of, {name: ours[name] for name in test_set.in_parts or ours if name in ours})
     for section, (values, bounds) in test_set.parts().items():
