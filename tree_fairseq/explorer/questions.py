@@ -35,8 +35,8 @@ class QuestionsToSql(Comparison):
     All systems read the words of the first.
     """
 
-    def __init__(self, systems: Sequence[System], database: Path, title: str = "Question to SQL"):
-        super().__init__(systems, title)
+    def __init__(self, systems: Sequence[System], database: Path):
+        super().__init__(systems, "Question to SQL")
         self._database, self._language = Database(database, shown=_ROWS), notation_named(NOTATION)
 
     def explain_line(self, line: str, number: int = 0) -> SentenceRecord:

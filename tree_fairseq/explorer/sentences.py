@@ -70,11 +70,10 @@ class SentenceReader:
         dataset, others = self.task.dataset(split), self._unread_forests(split)
         for number in range(len(dataset) if most is None else min(most, len(dataset))):
             item = dataset[number]
-            tokens = self._tokens(item["source"].tolist())
             written = self.dictionary.string(item["source"])
             source = written if self.reads_symbols else readable(self.interface, written)
             forest = stored_forest(self.task, split, number) or next(others, ())
-            yield self._sentence(number, source, tokens, dataset, item, forest)
+            yield self._sentence(number, source, dataset, item, forest)
 
     def _unread_forests(self, split: str) -> Iterator[Forest]:
         """Yields the trees of the folder for a task that reads none."""
@@ -99,13 +98,11 @@ class SentenceReader:
                 return Sentence(number, line, typed, length=len(words), error=self._too_long(len(typed) + 1))
             read, lengths = self.task.get_interactive_tokens_and_lengths([line], self.interface.segment)
             dataset = self.task.build_dataset_for_inference(read, lengths)
-            item = dataset[0]
-            tokens = self._tokens(item["source"].tolist())
             [forest] = typed_forests(self.task, [line], self.interface.segment)
             source = line
             if forest and line.startswith("(") and not self.reads_symbols:
                 source = readable(self.interface, " ".join(forest_leaves(forest)))
-            return self._sentence(number, source, tokens, dataset, item, forest)
+            return self._sentence(number, source, dataset, dataset[0], forest)
         except InputError as error:
             return Sentence(number, line, error=str(error.at(line=number + 1)))
         except DataFolderError:
@@ -113,11 +110,12 @@ class SentenceReader:
         except TreeFairseqError as error:
             return Sentence(number, line, error=str(error))
 
-    def _sentence(self, number: int, source: str, tokens: list[str], dataset, item: dict, forest: Forest) -> Sentence:
+    def _sentence(self, number: int, source: str, dataset, item: dict, forest: Forest) -> Sentence:
+        ids = item["source"].tolist()
+        tokens = [self.dictionary[index] for index in (ids[:-1] if ids[-1:] == [self.dictionary.eos()] else ids)]
         length = len(tokens) if self.reads_symbols else len(words_by_marks(tokens).words)
-        size = len(item["source"])
-        if self.longest is not None and size > self.longest:
-            return Sentence(number, source, tokens, forest, length, error=self._too_long(size))
+        if self.longest is not None and len(ids) > self.longest:
+            return Sentence(number, source, tokens, forest, length, error=self._too_long(len(ids)))
         if not tokens:
             return Sentence(number, source, error="the line is blank")
         sample = dataset.collater([item])
@@ -136,7 +134,3 @@ class SentenceReader:
             target = self.task.target_tokens(target)
         outside = (self.task.target_dictionary.pad(), self.task.target_dictionary.eos())
         return [index for index in target[0].tolist() if index not in outside]
-
-    def _tokens(self, ids: list[int]) -> list[str]:
-        end = len(ids) - 1 if ids and ids[-1] == self.dictionary.eos() else len(ids)
-        return [self.dictionary[index] for index in ids[:end]]
