@@ -18,9 +18,9 @@ function chooser(label, options, value, onchange) {
 /** The chooser of a layer: -1 is the mean of all. */
 function layerChooser(layers, settings, onchange) {
   if (settings.layer >= layers) settings.layer = -1;
-  const options = Array.from({ length: layers }, (unused, layer) => [layer, `Layer ${layer + 1} of ${layers}`]);
+  const options = Array.from({ length: layers }, (unused, layer) => [layer, layerName(layers, layer)]);
   if (layers === 1) settings.layer = 0;
-  else options.unshift([-1, `Mean of the ${layers} layers`]);
+  else options.unshift([-1, layerName(layers, -1)]);
   return chooser("Layer", options, settings.layer, (value) => {
     settings.layer = Number(value);
     onchange();

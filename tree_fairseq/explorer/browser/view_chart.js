@@ -6,7 +6,7 @@ const MOST_SPLITS = 7;
 function drawChart({ data, settings, redraw }) {
   const { tokens, cells } = data;
   const widest = cells.reduce((width, [start, end]) => Math.max(width, end - start), 1);
-  const unit = Math.max(CELL.least, Math.min(CELL.most, ...[Math.max(...tokens.map((token) => textWidth(token) + 14))]));
+  const unit = Math.max(CELL.least, Math.min(CELL.most, Math.max(...tokens.map((token) => textWidth(token) + 14))));
   const middle = ([start, end]) => ({ x: ((start + end) / 2) * unit, y: (widest - (end - start) + 1) * CELL.half });
   const splits = splitsOf(data);
   const nodes = relations(data.tree);
@@ -109,10 +109,10 @@ function drawChart({ data, settings, redraw }) {
 
   function edge(node) {
     if (node.parent < 0) return null;
-    const [above, below] = [nodes[node.parent], node];
+    const above = nodes[node.parent];
     if (inside(above) === undefined) return null;
     const from = middle([above.firstLeaf, above.lastLeaf]);
-    const to = middle([below.firstLeaf, below.lastLeaf]);
+    const to = middle([node.firstLeaf, node.lastLeaf]);
     return svg("path", { d: `M${from.x} ${from.y}L${to.x} ${to.y}` });
   }
 

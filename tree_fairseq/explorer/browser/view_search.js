@@ -69,17 +69,20 @@ function drawBeam({ data: full, settings }) {
     if (box) box.scrollLeft += next.getBoundingClientRect().left - box.getBoundingClientRect().left - box.clientWidth / 2;
   }
 
+  function withSquares({ labels, children }, open) {
+    return { labels: labels.map((label, node) => (open.has(node) ? "□" : label)), children };
+  }
+
   function hypothesisRow(hypothesis, index) {
     const open = new Set(hypothesis.open);
     const fits = data.result && agrees(hypothesis.tree, open, data.result);
-    const tree = { ...hypothesis.tree, labels: hypothesis.tree.labels.map((label, node) => (open.has(node) ? "□" : label)) };
     const from = settings.step > 0 && hypothesis.parent >= 0 ? `from ${hypothesis.parent + 1}` : "";
     return html(
       "span",
       { class: "row" },
       html("span", { class: "rank" }, index + 1),
       html("span", { class: "score" }, shown(hypothesis.score, 2)),
-      html("code", {}, brackets(tree)),
+      html("code", {}, brackets(withSquares(hypothesis.tree, open))),
       html("span", { class: "quiet" }, from),
       fits ? html("span", { class: "tag" }, "leads to the result") : null,
     );
@@ -87,10 +90,9 @@ function drawBeam({ data: full, settings }) {
 
   function hypothesisView(hypothesis) {
     const open = new Set(hypothesis.open);
-    const tree = { ...hypothesis.tree, labels: hypothesis.tree.labels.map((label, node) => (open.has(node) ? "□" : label)) };
     const next = hypothesis.next ?? hypothesis.open[0] ?? null;
     const picture = treePicture({
-      tree,
+      tree: withSquares(hypothesis.tree, open),
       title: open.size ? "Partial tree; a square is an open node" : "Complete tree",
       kind: (node) => `${open.has(node) ? "open" : ""} ${node === next ? "next" : ""}`,
       note: (node) => (node === next ? "the next open node" : open.has(node) ? "open" : null),
