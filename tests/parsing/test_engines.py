@@ -158,3 +158,9 @@ def test_slurm_runs_the_script_of_an_array(text, tmp_path, monkeypatch, capsys):
     assert main(["--join", "the trees"]) == 0 and main([*flags[:1], "at once", *flags[2:]]) == 0
     assert (tmp_path / "the trees").read_bytes() == (tmp_path / "at once").read_bytes()
     assert len(list((tmp_path / "the trees.shards").glob("*-of-3.trees"))) == 3
+
+
+def test_slurm_has_one_job_at_least_as_the_other_engines_have_one_process(capsys):
+    assert main(["text.en", "trees", "--tree-parser", "balanced", "--engine", "slurm", "--workers", "0"]) == 0
+    script = capsys.readouterr().out
+    assert "--array=0-0 " in script and '"$SLURM_ARRAY_TASK_ID/1"' in script

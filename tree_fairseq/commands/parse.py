@@ -167,7 +167,7 @@ def _corpus(args: argparse.Namespace) -> None:
         own = argparse.ArgumentParser(add_help=False)
         own.add_argument("--engine")
         own.add_argument("--workers")
-        rest, count = shlex.join(own.parse_known_args(args.arguments)[1]), args.workers
+        rest, count = shlex.join(own.parse_known_args(args.arguments)[1]), max(args.workers, 1)
         sys.stdout.write(_SCRIPT.format(last=count - 1, count=count, arguments=rest, output=shlex.quote(args.output)))
         return
     folder = Path(f"{args.output}.shards")
