@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 from tree_fairseq.drawing.tree_pictures import tree_to_svg
@@ -81,14 +82,13 @@ def _labelled_by_span(tree: Tree, first: int) -> Tree:
 
 def _with_spans(tree: Tree, first: int) -> dict[str, Any]:
     """The dictionary of a tree (see `Tree.to_dict`) with ``start`` and ``end`` of every node, words included."""
-    position = first
+    places = count(first)
 
     def build(node: Tree, children: list[dict[str, Any]]) -> dict[str, Any]:
-        nonlocal position
         if children:
             ends = {"start": children[0]["start"], "end": children[-1]["end"]}
             return {"label": node.label, **ends, "children": children}
-        position += 1
-        return {"label": node.label, "start": position - 1, "end": position}
+        start = next(places)
+        return {"label": node.label, "start": start, "end": start + 1}
 
     return tree.fold(build)

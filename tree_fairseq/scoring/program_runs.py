@@ -78,8 +78,8 @@ class CodeSet(RunSet):
         return [[*others, name] for others, name in zip(groups or [[]] * self.count, names)]
 
     def details(self, system: Mapping[str, Measure]) -> dict[str, Any]:
-        counts = {"references_that_do_not_parse": len(self.programs.failed)}
-        return {**counts, "outputs_that_do_not_parse": self.count - sum(system["outcomes"].values["parses"])}
+        unparsed = self.count - sum(system["outcomes"].values["parses"])
+        return {"references_that_do_not_parse": len(self.programs.failed), "outputs_that_do_not_parse": unparsed}
 
     def notes(self, result: Mapping[str, Any]) -> list[str]:
         return _nothing_is_right("parse", self.programs.failed)

@@ -90,14 +90,14 @@ def paired_test(baseline: np.ndarray, system: np.ndarray, statistic: Statistic, 
             drawn[name].append(values)
     rows = {}
     for name, difference in real.items():
-        samples = np.concatenate(drawn[name])
-        rows[name] = {"difference": float(difference), "p_value": 0.0, "signature": test.signature}
+        samples, interval = np.concatenate(drawn[name]), {}
         if test.kind == BOOTSTRAP:
-            rows[name]["interval"] = np.percentile(samples, [2.5, 97.5]).tolist()
+            interval = {"interval": np.percentile(samples, [2.5, 97.5]).tolist()}
             samples = samples - samples.mean()
         # The order of additions changes sums of floating-point numbers.
         as_far = np.abs(samples) >= abs(difference) - 1e-9
-        rows[name]["p_value"] = float((as_far.sum() + 1) / (len(samples) + 1))
+        p_value = float((as_far.sum() + 1) / (len(samples) + 1))
+        rows[name] = {"difference": float(difference), "p_value": p_value, "signature": test.signature, **interval}
     return rows
 
 
