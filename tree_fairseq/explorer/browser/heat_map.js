@@ -21,9 +21,9 @@ function legend(greatest, text) {
 }
 
 /** A bar of a share from 0 to 1, for eyes only: the number stands beside it. */
-function bar(share, attributes = {}) {
+function bar(share) {
   const width = Math.max(0, Math.min(1, share));
-  return html("span", { class: "bar", "aria-hidden": "true", "--share": width.toFixed(3), ...attributes });
+  return html("span", { class: "bar", "aria-hidden": "true", "--share": width.toFixed(3) });
 }
 
 /** A table of names with their values as bars; ``rows`` are {name, value, note, kind}. */
@@ -41,7 +41,7 @@ function bars(caption, heads, rows, greatest) {
           "tr",
           { class: row.kind ?? "" },
           html("th", { scope: "row" }, row.name),
-          html("td", {}, bar(greatest ? row.value / greatest : 0), html("span", { class: "number" }, row.value.toFixed(3))),
+          html("td", {}, bar(row.value / greatest), html("span", { class: "number" }, row.value.toFixed(3))),
           heads.length > 2 ? html("td", { class: "quiet" }, row.note ?? "") : null,
         ),
       ),
