@@ -71,13 +71,12 @@ def _reading(name: str) -> str:
 
 
 def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
-    about, _, course = __doc__.partition("\n\n")
     parser = argparse.ArgumentParser(
         prog="tree-fairseq parse",
         usage="tree-fairseq parse (--text TEXT | INPUT | < INPUT) [--format NAME] [options]\n"
         "       tree-fairseq parse INPUT OUTPUT [--engine NAME] [--workers N | --shard I/N] [options]\n"
         "       tree-fairseq parse --join OUTPUT [options]",
-        description=f"{about}\n\n{course}",
+        description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument

@@ -130,12 +130,11 @@ class FileSet(TestSet):
         others = [name for name in args.metrics if name not in (*measures.TEXT_METRICS, "exact")]
         if len(args.references) > 1 and others:
             raise ScoringError(f"several --references are for bleu, chrf, ter and exact, not for {', '.join(others)}")
-        first, *more = [read_reference_lines(path) for path in args.references]
-        for path, lines in zip(args.references[1:], more):
-            if len(lines) != len(first):
-                raise ScoringError(f"{path} has {len(lines)} lines, {args.references[0]} has {len(first)}")
-        self.references: list[list[str]] = [first, *more]
-        self.count = len(first)
+        self.references = [read_reference_lines(path) for path in args.references]
+        self.count = len(self.references[0])
+        for path, lines in zip(args.references, self.references):
+            if len(lines) != self.count:
+                raise ScoringError(f"{path} has {len(lines)} lines, {args.references[0]} has {self.count}")
 
     @cached_property
     def texts(self) -> list[list[str]]:
