@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TypeVar
 
-from preprocess.agreement_linzen import example
+from preprocess.agreement_linzen import example, third_persons
 from preprocess.agreement_subjects import COMMON_NOUNS, NUMBERS, PLURAL, SINGULAR
 from preprocess.corpora import CorpusError
 from preprocess.labelled_lines import Labelled
@@ -95,22 +95,10 @@ class Lexicon:
         return cls(nouns, present, {tag: Words(kept[tag]) for tag in ("JJ", "NNP", "VBD", "VBN", "VBG")})
 
 
-def third_persons(verb: str) -> list[str]:
-    """Returns the regular forms that the third person singular of a verb may have."""
-    return [verb + "s", verb + "es", *([verb[:-1] + "ies"] if verb.endswith("y") else [])]
-
-
 def count_tags(forest: Forest, counts: Counter[tuple[str, str]]) -> None:
     """Counts the words of the open classes of a line, in lower case, by their tags."""
     for tree in forest:
-        stack = [tree]
-        while stack:
-            node = stack.pop()
-            if node.is_preterminal:
-                if node.label in _OPEN_CLASSES:
-                    counts[node.label, node.children[0].label.lower()] += 1
-            else:
-                stack.extend(node.children)
+        counts.update((tag, word.lower()) for word, tag in tree.tagged_words() if tag in _OPEN_CLASSES)
 
 
 @dataclass
@@ -128,12 +116,7 @@ class _Subject:
 
 
 class Grammar:
-    """Draws beginnings.
-
-    Args:
-        lexicon: the words
-        seed: of the random draws
-    """
+    """Draws beginnings."""
 
     def __init__(self, lexicon: Lexicon, seed: int):
         self._lexicon = lexicon
@@ -252,9 +235,6 @@ def generate(lexicon: Lexicon, size: int, seed: int, excluded: Collection[str] =
     """Yields examples.
 
     Args:
-        lexicon: the words
-        size: number of examples
-        seed: of the random draws
         excluded: texts that are not generated, such as those of a test set
     """
     grammar = Grammar(lexicon, seed)

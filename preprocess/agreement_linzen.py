@@ -80,9 +80,7 @@ def load_table(path: Path, test_size: int | None, seed: int) -> Splits:
     """Reads the whole set and splits it at random.
 
     Args:
-        path: the table
         test_size: number of test examples to sample; None for all, about 1.4 million
-        seed: seed of the random split
     """
     lines = list(_rows(path))
     random.Random(seed).shuffle(lines)
@@ -106,5 +104,9 @@ def _rows(path: Path) -> Iterator[Labelled]:
 
 
 def _is_singular(form: str, other: str) -> bool:
-    regular = {other + "s", other + "es"} | ({other[:-1] + "ies"} if other.endswith("y") else set())
-    return (form, other) in _IRREGULAR or form in regular
+    return (form, other) in _IRREGULAR or form in third_persons(other)
+
+
+def third_persons(verb: str) -> list[str]:
+    """Returns the regular forms that the third person singular of a verb may have."""
+    return [verb + "s", verb + "es", *([verb[:-1] + "ies"] if verb.endswith("y") else [])]

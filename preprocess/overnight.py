@@ -170,7 +170,6 @@ def load(data: Path, domain: str, simplification: str = "merged", share: float =
 
     Args:
         share: share of the training file that becomes the validation split
-        seed: seed of the draw
     """
     splits = {}
     for split in ("train", "test"):

@@ -42,8 +42,6 @@ def load(folder: Path, pair: Pair, subset: int | None = None, up_to: int | None 
     """Reads the pairs of every split, untokenised.
 
     Args:
-        folder: the folder
-        pair: the source and the target language
         subset: number of first pairs of train to keep
         up_to: words of the longest source that train keeps, where words are separated by blanks
     """

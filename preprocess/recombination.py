@@ -256,7 +256,6 @@ def recombine(examples: Sequence[Example], count: int, kinds: Sequence[str], not
 
     Args:
         examples: the training set
-        count: number of pairs
         kinds: strategies, each chosen equally often; see the module
         notation: that of the logical forms
         seed: seed of all draws; the same arguments give the same pairs

@@ -235,7 +235,6 @@ def substitute(
     Args:
         examples: the training set
         parses: the parse of each utterance
-        count: number of pairs
         notation: that of the logical forms
         labels: constituents of these labels are exchanged
         longest: bound of the words of a new utterance; None is the longest of ``examples``

@@ -12,6 +12,7 @@ import argparse
 import io
 import random
 import tarfile
+from functools import partial
 from pathlib import Path
 
 from preprocess import toy_classification, toy_logical_forms, toy_programs
@@ -119,11 +120,6 @@ def iwslt14(output: Path, train: int, test: int, release: str = "de-en") -> None
     _archive(output / f"{release}.tgz", files)
 
 
-def iwslt14_en_fr(output: Path, train: int, test: int) -> None:
-    """Writes the archive of the 2014 English-French release."""
-    iwslt14(output, train, test, "en-fr")
-
-
 def cognition(output: Path, train: int, test: int) -> None:
     """Writes the repository of CoGnition: ``data`` and ``eval/lexicon``; every compound occurs in five sentences."""
     for split, size, seed in (("train", train, 1), ("valid", test, 2), ("test", test, 3)):
@@ -196,7 +192,7 @@ LAYOUTS = {
     "gigaword": gigaword,
     "iwslt13": iwslt13,
     "iwslt14": iwslt14,
-    "iwslt14_en_fr": iwslt14_en_fr,
+    "iwslt14_en_fr": partial(iwslt14, release="en-fr"),
     "multi30k": multi30k,
     "wmt14": wmt14,
     **toy_logical_forms.LAYOUTS,

@@ -219,8 +219,6 @@ def verb_phrase(clause: Clause, subject: Agreement, inverted: bool = False) -> l
     """Returns the children that the verb contributes to its clause.
 
     Args:
-        clause: the clause
-        subject: person and number of the subject
         inverted: whether a question puts the finite auxiliary before the subject
 
     Returns:
@@ -252,8 +250,7 @@ def declarative(clause: Clause, end: str = "", subject_outside: bool = False) ->
     """Returns (S ...) of a statement, relative or subordinate clause.
 
     Args:
-        clause: the clause
-        end: its final punctuation, or ""
+        end: the final punctuation, or ""
         subject_outside: whether this is a relative clause whose gap is its subject
     """
     children = []

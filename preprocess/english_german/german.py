@@ -219,7 +219,6 @@ def verb_second(clause: Clause, first: list[str] | None = None) -> list[str]:
     """Returns a main clause.
 
     Args:
-        clause: the clause
         first: the words before the finite verb. None means the fronted part of the clause (an adverbial clause or a
             time), or else the subject. An empty list puts the verb first.
     """

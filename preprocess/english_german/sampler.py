@@ -247,7 +247,6 @@ class Sampler(PhraseSampler):
         """Draws a noun phrase whose head is in one of ``classes``.
 
         Args:
-            classes: semantic classes
             depth: greatest number of nested clauses inside; 0 excludes relative clauses
             pronouns: whether a pronoun or a name may replace a person
             plain: whether to exclude numerals and quantifiers, which are odd under a negation

@@ -132,7 +132,6 @@ def draw(name: str, seed: int, easy: bool, number: int) -> list[Source]:
 
     Args:
         name: name of the setting
-        seed: seed of the data set
         easy: draw only programs that can be translated without a compiler
         number: number of the chunk
     """
@@ -153,7 +152,6 @@ def translated(drawn: Iterable[list[Source]], compiler: JavaScriptCompiler | Non
 
     Args:
         drawn: programs, which must be easy if ``compiler`` is None
-        compiler: translates the programs
     """
     bracket = notation_named("bracket")
     for chunk in drawn:
@@ -176,7 +174,6 @@ def data_set(
     Args:
         name: name of the setting
         sizes: number of programs of each split
-        seed: seed of all draws
         compiler: translates the programs; None draws only programs that can be translated without it
         workers: number of processes that draw; the result does not depend on it
     """

@@ -27,7 +27,6 @@ def chunks(draw: Callable[[int], list[Program]], workers: int) -> Iterator[list[
 
     Args:
         draw: returns a chunk; more than one process needs a function that can be pickled
-        workers: number of processes
     """
     if workers <= 1:
         yield from map(draw, count())
