@@ -16,9 +16,10 @@ import tree_fairseq
 from tests.benchmarks.figures import Figure
 from tests.benchmarks.growth_methods import METHODS, Method
 from tests.benchmarks.measuring import Settings, side_by_side
-from tests.benchmarks.random_trees import depths, random_tree
+from tests.benchmarks.random_trees import random_tree
 from tests.benchmarks.reporting import Report
 from tree_fairseq.nn.tree_batch import NodeArrays
+from tree_fairseq.trees.spans import reduced_depth
 
 LABELS, SENTENCES = 60, 2
 LENGTHS, WORST = (25, 50, 100, 200, 400), 1000
@@ -62,7 +63,7 @@ SHAPES = {"right-branching": right, "left-branching": left, "comb": comb, "star"
 
 def tree_of(spans: Sequence[tuple[int, int]]) -> NodeArrays:
     start, end = np.array(spans, np.int32).T
-    return NodeArrays(np.full(len(spans), 5, np.int32), start, end, np.array(depths(spans), np.int32))
+    return NodeArrays(np.full(len(spans), 5, np.int32), start, end, reduced_depth(start, end))
 
 
 def run(settings: Settings) -> Report:

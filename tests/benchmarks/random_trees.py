@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tree_fairseq.nn.tree_batch import NodeArrays
+from tree_fairseq.trees.spans import reduced_depth
 
 _SHORT_FIRST_CHILD = 0.7
 
@@ -36,22 +37,11 @@ def random_spans(generator: random.Random, num_leaves: int, num_nodes: int) -> l
     return [spans[k] for k in kept]
 
 
-def depths(spans: Sequence[tuple[int, int]]) -> list[int]:
-    """Counts, for each of nested spans in preorder, the others that contain it."""
-    result, open_ends = [], []
-    for start, end in spans:
-        while open_ends and open_ends[-1] <= start:
-            open_ends.pop()
-        result.append(len(open_ends))
-        open_ends.append(end)
-    return result
-
-
 def random_tree(generator: random.Random, num_leaves: int, num_nodes: int, num_labels: int) -> NodeArrays:
     spans = random_spans(generator, num_leaves, num_nodes)
     start, end = np.array(spans, np.int32).T
     label = [generator.randrange(4, num_labels) for _ in spans]
-    return NodeArrays(np.array(label, np.int32), start, end, np.array(depths(spans), np.int32))
+    return NodeArrays(np.array(label, np.int32), start, end, reduced_depth(start, end))
 
 
 def bracketed(generator: random.Random, words: Sequence[str], num_nodes: int) -> str:

@@ -16,7 +16,6 @@ _SECONDS = 0.1
 @dataclass(frozen=True)
 class Watched:
     seconds: float  # by the clock
-    processor_seconds: float  # of all its processes
     parent: int  # the most memory that the command itself had resident, in bytes
     worker: int  # the same of the largest of its other processes; 0 without any
     disk: int  # the most bytes that the watched folders held at once
@@ -35,18 +34,13 @@ def watch(command: Sequence[str], log: Path, folders: Sequence[Path]) -> Watched
         disk = max(disk, sum(map(bytes_in, folders)))
         for pid in _with_descendants(process.pid):
             peaks[pid] = max(peaks[pid], _peak_memory(pid))
-        found, status, usage = os.wait4(process.pid, os.WNOHANG)
-        if found:
+        if process.poll() is not None:
             break
         time.sleep(_SECONDS)
-    process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}:\n{log.read_text()[-2000:]}")
     parent = peaks.pop(process.pid)
-    # Children are counted when they have been waited for.
-    return Watched(
-        time.perf_counter() - started, usage.ru_utime + usage.ru_stime, parent, max(peaks.values(), default=0), disk
-    )
+    return Watched(time.perf_counter() - started, parent, max(peaks.values(), default=0), disk)
 
 
 def bytes_in(folder: Path) -> int:

@@ -12,7 +12,7 @@ from tree_fairseq.classification.folder import UNLABELLED
 from tree_fairseq.errors import EmptyDocumentError, OutsideTreeError, UnclosedTreeError, UnlabelledExampleError
 from tree_fairseq.trees.bracket import read_tree, write_forest
 from tree_fairseq.trees.spans import decode
-from tree_fairseq.trees.tree import Forest, Tree
+from tree_fairseq.trees.tree import Tree
 
 CLASSES = ("0", "1", "2", UNLABELLED)
 
@@ -23,24 +23,6 @@ def class_trees():
 
 def inner_nodes(tree: Tree) -> list[Tree]:
     return [node for node in tree.preorder() if node.children]
-
-
-def spans_and_labels(forest: Forest) -> list[tuple[tuple[int, int], str]]:
-    """Span and label of every node but words, in preorder, by counting leaves."""
-    found = []
-
-    def visit(tree: Tree, start: int) -> None:
-        if tree.children:
-            found.append(((start, start + len(tree.leaves())), tree.label))
-        for child in tree.children:
-            visit(child, start)
-            start += len(child.leaves())
-
-    start = 0
-    for tree in forest:
-        visit(tree, start)
-        start += len(tree.leaves())
-    return found
 
 
 @given(class_trees())
@@ -71,7 +53,7 @@ def test_binary_trees_keep_all_constituents(tree):
     binary = binary_tree(tree)
     assert binary.leaves() == tree.leaves()
     assert all(len(node.children) == 2 or node.is_preterminal for node in inner_nodes(binary))
-    spans, wider = ({span for span, _ in spans_and_labels((each,))} for each in (tree, binary))
+    spans, wider = ({(start, end) for _, start, end in each.spans()} for each in (tree, binary))
     assert spans <= wider
     # A new span is that of a constituent without its first children.
     for start, end in wider - spans:

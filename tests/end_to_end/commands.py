@@ -33,7 +33,7 @@ def run(command: str, *arguments: object, stdin: str | bytes | None = None) -> s
     if command in ("train", "validate", "generate", "translate") and "--num-workers" not in argv:
         argv += ["--num-workers", "0"]
     typed = io.TextIOWrapper(io.BytesIO(stdin if isinstance(stdin, bytes) else (stdin or "").encode()), "utf-8")
-    with _captured() as output, _replaced(sys, "argv", argv), _replaced(sys, "stdin", typed):
+    with _captured() as output, mock.patch.object(sys, "argv", argv), mock.patch.object(sys, "stdin", typed):
         main()
     return output.getvalue()
 
@@ -128,13 +128,3 @@ def _captured() -> Iterator[io.StringIO]:
     finally:
         root.removeHandler(handler)
         root.setLevel(level)
-
-
-@contextlib.contextmanager
-def _replaced(owner: object, name: str, value: object) -> Iterator[None]:
-    before = getattr(owner, name)
-    setattr(owner, name, value)
-    try:
-        yield
-    finally:
-        setattr(owner, name, before)
