@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tree_fairseq.errors import DiscontinuousTreeError, TreeFormatError
+from tree_fairseq.errors import DiscontinuousTreeError
 from tree_fairseq.trees.bracket import read_forest, write_forest
 from tree_fairseq.trees.tree import forest_leaves
 
@@ -20,13 +20,6 @@ def test_discontinuous_lines_are_refused_by_name(line, column):
     with pytest.raises(DiscontinuousTreeError, match="projective") as caught:
         read_forest(line, path="tiger.discbracket", line_number=12)
     assert (caught.value.path, caught.value.line, caught.value.column) == ("tiger.discbracket", 12, column)
-
-
-@pytest.mark.parametrize("line", ["#BOS 1 0 1 0", "Frau\tNN\t--\tNK\t500", "(S (VP 0=is 2=rich) (NP 1=John))"])
-def test_other_formats_of_discontinuous_treebanks_are_refused_too(line):
-    with pytest.raises(TreeFormatError) as caught:
-        read_forest(line, path="negra.export", line_number=1)
-    assert str(caught.value).startswith("negra.export:1:")
 
 
 @pytest.mark.parametrize(

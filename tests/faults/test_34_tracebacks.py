@@ -14,7 +14,8 @@ from tests.end_to_end.commands import PLUGIN, run_in_process, script
 from tests.end_to_end.fixtures import TASK, data_bin  # noqa: F401
 
 OURS = ("--user-dir", PLUGIN)
-TRAIN = ("--arch", "tree_transformer_tiny", "--optimizer", "adam", "--lr", "0.001", "--max-tokens", 320, "--cpu")
+UPDATES = ("--optimizer", "adam", "--lr", "0.001", "--max-tokens", 320, "--cpu")
+TRAIN = ("--arch", "tree_transformer_tiny", *UPDATES)
 
 
 def last_lines(done: subprocess.CompletedProcess, status: int = 1) -> str:
@@ -91,19 +92,7 @@ def test_the_console_script_itself_ends_so(tmp_path):
     assert "no-data" in last_lines(run_in_process(command, cwd=tmp_path)).splitlines()[-1]
 
 
-MODEL = (
-    "--arch",
-    "transformer_tiny",
-    "--optimizer",
-    "adam",
-    "--lr",
-    "0.001",
-    "--max-tokens",
-    320,
-    "--cpu",
-    "--max-update",
-    1,
-)
+MODEL = ("--arch", "transformer_tiny", *UPDATES, "--max-update", 1)
 
 
 @pytest.mark.parametrize(

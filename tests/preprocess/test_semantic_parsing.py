@@ -127,13 +127,6 @@ def test_bad_lines_are_named_and_nothing_is_written(tmp_path, capsys, row, messa
     assert not (tmp_path / "out").exists()
 
 
-def test_bytes_that_are_not_utf8_are_named(tmp_path, capsys):
-    write(tmp_path / "raw" / "test.txt", "a\tx")
-    (tmp_path / "raw" / "train.txt").write_bytes(b"a\tx\n\xff\tx\n")
-    assert prepare("geo", tmp_path / "raw", tmp_path / "out") == 1
-    assert "train.txt:2: not UTF-8" in capsys.readouterr().err
-
-
 def test_line_ends_and_odd_white_space(tmp_path):
     (tmp_path / "raw").mkdir()
     (tmp_path / "raw" / "train.txt").write_bytes("a\u00a0b\u2028c\t( f  x )\r\nd\tx\r\n".encode())

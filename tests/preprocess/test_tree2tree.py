@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from preprocess.corpora import CorpusError
-from preprocess.tree2tree import main, read_programs, tree_of
+from preprocess.tree2tree import main, tree_of
 from tests.preprocess.files import lines
 from tree_fairseq.trees.notations import notation_named
 
@@ -73,8 +72,3 @@ def test_mistakes_are_named(tmp_path, capsys, content, message):
     assert prepare(data, tmp_path / "out") == 1
     assert message in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
-
-
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(CorpusError, match=r"preprocessed_progs_test\.json is missing"):
-        list(read_programs(tmp_path / "preprocessed_progs_test.json"))

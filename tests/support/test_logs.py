@@ -29,17 +29,13 @@ def shown(root: logging.Logger, text: str) -> str:
     return root.handlers[0].format(record)
 
 
-def test_a_command_logs_as_fairseq_means_to(root, monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["/bin/fairseq-generate"])
-    logs.keep_clean()
-    assert shown(root, "loading").endswith(" | INFO | fairseq_cli.generate | loading")
-    assert root.level == logging.INFO
-
-
-def test_a_program_of_ours_may_take_the_form_on(root, monkeypatch):
+@pytest.mark.parametrize(
+    "program, begin", [("/bin/fairseq-generate", logs.keep_clean), ("report.py", logs.log_to_standard_error)]
+)
+def test_commands_and_programs_of_ours_log_as_fairseq_means_to(root, monkeypatch, program, begin):
     """matplotlib says much at the level of debugging."""
-    monkeypatch.setattr(sys, "argv", ["report.py"])
-    logs.log_to_standard_error()
+    monkeypatch.setattr(sys, "argv", [program])
+    begin()
     assert shown(root, "loading").endswith(" | INFO | fairseq_cli.generate | loading")
     assert root.level == logging.INFO
 

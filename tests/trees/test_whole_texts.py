@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.data_bin.corpora import write_lines
-from tree_fairseq.errors import InputError, LineCountError
+from tree_fairseq.errors import InputError
 from tree_fairseq.support.files import file_sha256
-from tree_fairseq.trees.text import inspect_text, read_lines, require_parallel
+from tree_fairseq.trees.text import inspect_text, read_lines
 
 texts = st.lists(st.sampled_from([b"", b"a", b"b c", "über ".encode(), b"\r", b"\n", b"\n\n", b"x" * 30])).map(b"".join)
 
@@ -53,18 +53,3 @@ def test_their_neighbours_are_no_line_breaks(tmp_path, character):
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(InputError, match="train.en"):
         inspect_text(tmp_path / "train.en")
-
-
-def test_the_first_line_without_counterpart_is_named(tmp_path):
-    files = [
-        inspect_text(write_lines(tmp_path / name, ["x"] * lines)) for name, lines in (("a", 5), ("b", 3), ("c", 5))
-    ]
-    with pytest.raises(LineCountError, match=f"{tmp_path}/a:4: .*5 lines, {tmp_path}/b has 3"):
-        require_parallel(files)
-    require_parallel([files[0], files[2]])
-    require_parallel([])
-
-
-def test_a_split_without_lines_is_refused(tmp_path):
-    with pytest.raises(InputError, match="empty"):
-        require_parallel([inspect_text(write_lines(tmp_path / "a", []))])
