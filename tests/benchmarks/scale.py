@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
-import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from tests.benchmarks.figures import Figure
 from tests.benchmarks.measuring import Settings
 from tests.benchmarks.reporting import Report
 from tests.benchmarks.translation_models import Task, TrainingStep, build, stock_batch, tree_batch
+from tests.nn.tiny import kept_storages
 
 # Parameters, gradients and two moments of Adam, in single precision.
 BYTES_PER_PARAMETER = 16
@@ -62,20 +62,10 @@ def measure(setting: Setting, tree: bool, tokens: int) -> Step:
         lambda: stock_batch(task, size, setting.leaves, setting.leaves)
     )  # fmt: skip
     batch, step = make(), TrainingStep(model, task)
-    own = {parameter.data_ptr() for parameter in model.parameters()}
-    kept: dict[int, int] = {}
-
-    def keep(tensor: torch.Tensor) -> torch.Tensor:
-        storage = tensor.untyped_storage()
-        if storage.data_ptr() not in own:
-            kept[storage.data_ptr()] = storage.nbytes()
-        return tensor
-
-    with (
-        FlopCounterMode(display=False) as counter,
-        torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor),
-    ):
+    with FlopCounterMode(display=False) as counter, kept_storages() as kept:
         step(batch)
+    for parameter in model.parameters():
+        kept.pop(parameter.data_ptr(), None)
     start = time.perf_counter()
     step(batch)
     seconds = time.perf_counter() - start

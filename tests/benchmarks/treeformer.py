@@ -21,6 +21,7 @@ from tests.benchmarks.reporting import (
     time_cells,
 )
 from tests.benchmarks.translation_models import Task, build, stock_batch
+from tests.nn.tiny import kept_storages
 from tests.treeformer import direct_chart
 from tree_fairseq.treeformer import model  # noqa: F401  (registers the architectures)
 from tree_fairseq.treeformer.chart import Chart, ChartConfig
@@ -75,14 +76,7 @@ class Charts:
 
     def saved_ratio(self) -> float:
         """Divides the bytes kept for the backward pass, with indices but without parameters, by those of the cells."""
-        kept = {}
-
-        def keep(tensor: Tensor) -> Tensor:
-            storage = tensor.untyped_storage()
-            kept[storage.data_ptr()] = storage.nbytes()
-            return tensor
-
-        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        with kept_storages() as kept:
             encoded = self.chart(self.states, self.cells)
         for parameter in self.chart.parameters():
             kept.pop(parameter.untyped_storage().data_ptr(), None)

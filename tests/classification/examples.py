@@ -29,7 +29,6 @@ def random_tree(chooser: random.Random, words: int, classes: str = "01234") -> T
 def write_trees(folder: Path, seed: int = 0, **splits: int) -> Path:
     """Writes ``SPLIT.trees`` with given numbers of lines; every class is that of a root if there are five lines."""
     chooser = random.Random(seed)
-    folder.mkdir(parents=True, exist_ok=True)
     for split, count in splits.items():
         drawn = [random_tree(chooser, chooser.randint(1, 8)) for _ in range(count)]
         write_lines(
@@ -42,7 +41,6 @@ def write_trees(folder: Path, seed: int = 0, **splits: int) -> Path:
 def write_rows(folder: Path, seed: int = 0, **splits: int) -> Path:
     """Writes ``SPLIT.tsv`` with so many lines each, of the classes pos, neg and 10 and 9."""
     chooser = random.Random(seed)
-    folder.mkdir(parents=True, exist_ok=True)
     for split, count in splits.items():
         texts = [" ".join(chooser.choices(WORDS, k=chooser.randint(1, 9))) for _ in range(count)]
         write_lines(

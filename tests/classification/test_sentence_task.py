@@ -40,7 +40,6 @@ def binarize(*arguments: object) -> None:
 
 
 def write_kind(folder, kind: str, **splits):
-    folder.mkdir(parents=True, exist_ok=True)
     for split, size in splits.items():
         write_lines(folder / f"{split}.tsv", rows(kind, size, len(split)))
     return folder

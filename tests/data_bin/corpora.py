@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Callable
 
@@ -45,8 +46,6 @@ def _random_tree(chooser: random.Random, words: int) -> Tree:
 def write_corpus(folder: Path, seed: int = 0, **splits: int) -> Path:
     """Writes ``trees/SPLIT.en`` (bracketed), ``leaves/SPLIT.en`` (their words), and the same for ``de``; parallel."""
     chooser = random.Random(seed)
-    for name in ("trees", "leaves"):
-        (folder / name).mkdir(parents=True, exist_ok=True)
     for split, lines in splits.items():
         for lang in ("en", "de"):
             forests = [random_forest(chooser) for _ in range(lines)]
@@ -60,7 +59,8 @@ def write_corpus(folder: Path, seed: int = 0, **splits: int) -> Path:
     return folder
 
 
-def write_lines(path: Path, lines: list[str]) -> Path:
+def write_lines(path: Path, lines: Iterable[str]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes("".join(f"{line}\n" for line in lines).encode("utf-8"))
     return path
 

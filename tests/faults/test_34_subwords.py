@@ -65,7 +65,6 @@ def test_a_changed_model_is_named(folder):
 
 
 def test_a_folder_is_not_extended_with_another_model(folder, tmp_path):
-    (tmp_path / "more").mkdir()
     other = text_in(tmp_path / "more", ["quick brown foxes jump over lazy dogs", "brown dogs jump over quick foxes"])
     preprocess(other, tmp_path / "other", *LEARN)
     dictionaries = ("--srcdict", folder / "dict.en.txt", "--tgtdict", folder / "dict.de.txt")

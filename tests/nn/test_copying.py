@@ -19,7 +19,7 @@ from tests.nn.direct_copying import (
     direct_places,
     direct_symbols,
 )
-from tests.nn.tiny import EOS, PAD, build, dictionary, net_input, pairs, stock_flags, tiny_task
+from tests.nn.tiny import EOS, PAD, build, dictionary, last_loss, net_input, pairs, stock_flags, tiny_task
 from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary, texts_of
 from tree_fairseq.errors import InputError
 from tree_fairseq.nn.copying import mixture
@@ -284,7 +284,6 @@ def test_words_that_training_never_has_as_targets_are_copied(flags):
     words = dictionary("name", *(f"w{number}" for number in range(240)))
     task = SimpleNamespace(source_dictionary=words, target_dictionary=words)
     model = build(task, *flags, "--dropout", "0", arch=STOCK).train()
-    optimizer = torch.optim.Adam(model.parameters(), 2e-3)
     torch.manual_seed(1)
 
     def batch(first: int, last: int) -> tuple[dict, torch.Tensor]:
@@ -294,12 +293,11 @@ def test_words_that_training_never_has_as_targets_are_copied(flags):
         previous = torch.full((32, 1), EOS)
         return {"src_tokens": tokens, "src_lengths": torch.full((32,), 6), "prev_output_tokens": previous}, chosen
 
-    for _ in range(250):
+    def loss_of() -> torch.Tensor:
         inputs, chosen = batch(5, 205)
-        loss = functional.cross_entropy(model(**inputs)[0][:, 0], chosen)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+        return functional.cross_entropy(model(**inputs)[0][:, 0], chosen)
+
+    last_loss(model, loss_of, updates=250, rate=2e-3)
     inputs, chosen = batch(205, 245)
     right = model.eval()(**inputs)[0][:, 0].argmax(1).eq(chosen).float().mean()
     assert right > 0.3 if flags else right < 0.1

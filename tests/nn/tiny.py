@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import logging
+from collections.abc import Iterator
 from types import SimpleNamespace
+from typing import Callable
 
 import numpy as np
 import torch
 from fairseq.data import Dictionary
 from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
+from torch.nn import functional
 
 from tree_fairseq.nn.modalities import CONSTITUENCY, Side
 from tree_fairseq.nn.tree_batch import NodeArrays, collate_trees
@@ -56,6 +60,35 @@ def build(task, *flags: str, arch: str = "tree_transformer_tiny", seed: int = 0)
 def logits(model, inputs: dict) -> torch.Tensor:
     with torch.no_grad():
         return model(**inputs)[0]
+
+
+def last_loss(model, loss_of: Callable[[], torch.Tensor], updates: int, rate: float) -> torch.Tensor:
+    """Trains a model by Adam; ``loss_of`` makes the loss of an update."""
+    optimizer = torch.optim.Adam(model.parameters(), lr=rate)
+    for _ in range(updates):
+        loss = loss_of()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return loss
+
+
+def cross_entropy(model, inputs: dict, target: torch.Tensor) -> torch.Tensor:
+    return functional.cross_entropy(model(**inputs)[0].flatten(0, 1), target.flatten(), ignore_index=PAD)
+
+
+@contextlib.contextmanager
+def kept_storages() -> Iterator[dict[int, int]]:
+    """The bytes of each storage that a forward pass keeps for the backward pass, by address."""
+    kept: dict[int, int] = {}
+
+    def keep(tensor: torch.Tensor) -> torch.Tensor:
+        storage = tensor.untyped_storage()
+        kept[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        yield kept
 
 
 def sizes_of(arch: str, normalize_before: bool = False) -> tuple[int, ...]:

@@ -52,9 +52,7 @@ def write_text(folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def text(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("text")
-    (folder / "pairs").mkdir()
-    return write_text(folder)
+    return write_text(tmp_path_factory.mktemp("text"))
 
 
 def preprocess(text: Path, destination: Path, *flags: object, splits=("train", "valid", "test")) -> Path:
@@ -138,7 +136,6 @@ def test_lines_that_are_split_already_stay_as_they_are(text, tmp_path):
     """The folder is byte for byte that of stock fairseq on the same pieces, beside tree.json and the model."""
     codes, pieces = tmp_path / "codes", tmp_path / "pieces"
     learn_subwords([text / "train.en", text / "train.de"], "bpe", 30, codes)
-    pieces.mkdir()
     from subword_nmt.apply_bpe import BPE as StockBpe
 
     with open(codes, encoding="utf-8") as file:

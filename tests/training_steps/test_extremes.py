@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from tests.end_to_end import structural
+from tests.nn.tiny import kept_storages
 from tests.training_steps.cases import FIRST, Case, Folders, Step
 from tree_fairseq.trees.bracket import write_forest
 from tree_fairseq.trees.tree import Tree
@@ -115,14 +116,7 @@ def size_of(case: Case, shape: str) -> int:
 
 def saved_bytes(step: Step) -> int:
     """Bytes that the forward pass keeps for the backward pass; runs both, and checks that all is finite."""
-    kept: dict[int, int] = {}
-
-    def keep(tensor: Tensor) -> Tensor:
-        storage = tensor.untyped_storage()
-        kept[storage.data_ptr()] = storage.nbytes()
-        return tensor
-
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+    with kept_storages() as kept:
         loss = step()
     assert loss.isfinite()
     assert not [name for name, gradient in step.gradients().items() if not gradient.isfinite().all()]

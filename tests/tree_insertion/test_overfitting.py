@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.nn.tiny import last_loss
 from tests.tree_insertion.allowed_sets import trajectory
 from tests.tree_insertion.insertion_pairs import Examples, build_insertion, insertion_task
 from tests.tree_insertion.partial_trees import PAD, ROOT, rows
@@ -65,19 +66,17 @@ def test_trees_are_learned_and_grown_in_the_steps_of_the_trajectory(flags):
     trees = targets()
     owners, found = states(trees)
     model = build_insertion(*flags, "--dropout", "0").train()
-    optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
     source = Examples(*SIZES).net_input()
     del source["partial_tree"]
     partial = collate_partial_trees(found, PAD)
     target = tree_slots(found, partial, TargetDistribution())
-    for _ in range(80):
+
+    def loss_of() -> torch.Tensor:
         memory = model.encode(**source).select(torch.tensor(owners))
         output = model.decode(memory, partial)
-        loss = slot_divergence(output["slot"], output["logits"], target)[0].sum() / len(found)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    assert loss < 0.05
+        return slot_divergence(output["slot"], output["logits"], target)[0].sum() / len(found)
+
+    assert last_loss(model, loss_of, updates=80, rate=2e-3) < 0.05
 
     limits = InsertionLimits(steps=1 + max(trajectory(CentralityOracle(tree)).length for tree in trees))
     found = InsertionGenerator([model], insertion_task().target_dictionary, limits).generate(

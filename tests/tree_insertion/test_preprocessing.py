@@ -100,7 +100,6 @@ def test_fewer_trajectories(corpus, tmp_path, oracle, count):
 
 def test_other_notations(tmp_path):
     corpus = tmp_path / "text"
-    corpus.mkdir()
     lines = {
         "train": ["answer(count(state(all)))", "answer(state(x))"],
         "valid": ["answer(state(all))"],

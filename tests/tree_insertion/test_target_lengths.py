@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from fairseq.utils import resolve_max_positions
 
+from tests.faults.test_32_insertion_input import corpus_of
 from tests.nn.tiny import arguments
 from tests.tree_insertion.test_preprocessing import preprocess
 from tests.tree_insertion.test_task import task_of
@@ -22,12 +23,7 @@ ADDED = {
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     place = tmp_path_factory.mktemp("lengths")
-    text = place / "text"
-    text.mkdir()
-    for split in ("train", "valid", "test"):
-        (text / f"{split}.nl").write_text("say it\n" * len(LINES), encoding="utf-8")
-        (text / f"{split}.lf").write_text("".join(f"{line}\n" for line in LINES), encoding="utf-8")
-    return preprocess(text, place / "bin")
+    return preprocess(corpus_of(place / "text", train=LINES), place / "bin")
 
 
 def batched(task, model) -> list[int]:

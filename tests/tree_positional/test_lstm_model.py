@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch.nn import functional
 
 from tests.nn.direct_tree_lstm import direct_attention, direct_child, direct_tree_lstm
-from tests.nn.tiny import PAD, arguments, logits
+from tests.nn.tiny import PAD, arguments, cross_entropy, last_loss, logits
 from tests.strategies import symbol_trees
 from tests.tree_positional.symbol_batches import ENCODINGS, EOS, SymbolBatch
 from tests.tree_positional.symbol_pairs import Pairs, steps_of_a_beam, task_side
@@ -195,13 +195,7 @@ def test_ten_trees_are_learned():
     pairs = Pairs(True, True, sizes=(7, 3, 9, 5, 8, 4, 6, 9, 7, 5))
     model = model_of(pairs, "--dropout", "0", "--hidden-size", "24").train()
     inputs, target = pairs.net_input(), pairs.target.tokens(spare=1)
-    optimizer = torch.optim.Adam(model.parameters(), lr=2e-2)
-    for _ in range(50):
-        loss = functional.cross_entropy(model(**inputs)[0].flatten(0, 1), target.flatten(), ignore_index=PAD)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    assert loss < 0.05
+    assert last_loss(model, lambda: cross_entropy(model, inputs, target), updates=50, rate=2e-2) < 0.05
     best = generate([model.eval()], pairs, generator=StructuralGenerator, symbols=pairs.target.symbols, max_len_a=2)
     assert [hypotheses[0]["tokens"].tolist()[:-1] for hypotheses in best] == pairs.target.sequences
 

@@ -9,7 +9,7 @@ import torch
 from fairseq.sequence_generator import SequenceGenerator
 from torch.nn import functional
 
-from tests.nn.tiny import PAD, logits, stock_flags
+from tests.nn.tiny import PAD, cross_entropy, last_loss, logits, stock_flags
 from tests.tree_positional.symbol_batches import ENCODINGS, EOS
 from tests.tree_positional.symbol_pairs import MODALITIES, Pairs, steps_of_a_beam
 from tree_fairseq.errors import MissingTreesError
@@ -201,11 +201,5 @@ def test_trees_of_the_same_symbols_are_learned():
     branches = torch.tensor([[-1, row % 2, row // 2 % 2, row // 4, 0] for row in range(5)])
     inputs["source_symbol_tree"] = {"parents": torch.arange(-1, 4).expand(5, -1), "branches": branches}
     model = pairs.model("--dropout", "0", "--query-position").train()
-    optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
     target = pairs.target.tokens(spare=1)
-    for _ in range(60):
-        loss = functional.cross_entropy(model(**inputs)[0].flatten(0, 1), target.flatten(), ignore_index=PAD)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    assert loss < 0.05
+    assert last_loss(model, lambda: cross_entropy(model, inputs, target), updates=60, rate=2e-3) < 0.05

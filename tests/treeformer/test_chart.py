@@ -7,6 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.nn.tiny import kept_storages
 from tests.treeformer import direct_chart
 from tree_fairseq.treeformer.chart import Chart, ChartConfig
 from tree_fairseq.treeformer.levels import ChartCells
@@ -172,15 +173,10 @@ def test_half_precision_is_finite_and_close(dtype):
 
 
 def test_the_backward_pass_keeps_little_more_than_the_cells():
-    chart, kept = chart_of(10, width=128), {}
+    chart = chart_of(10, width=128)
     cells = chart.cells(padding_of([(0, 30)] * 4, 30))
     states = torch.randn(30, 4, 128, requires_grad=True)
-
-    def keep(tensor):
-        kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
-        return tensor
-
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+    with kept_storages() as kept:
         output = chart(states, cells)
     weights = {weight.untyped_storage().data_ptr() for weight in chart.parameters()}
     assert sum(size for pointer, size in kept.items() if pointer not in weights) < 1.5 * output.nbytes
