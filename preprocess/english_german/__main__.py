@@ -25,7 +25,6 @@ def pairs(seed: int, max_length: int = 24) -> Iterator[tuple[Tree, str]]:
     """Yields English trees and German sentences without end; no English sentence occurs twice.
 
     Args:
-        seed: seed of all draws
         max_length: longest sentence of either language, in tokens; longer ones are drawn again
     """
     sampler = Sampler(random.Random(seed))

@@ -50,11 +50,7 @@ SURFACE_GOALS = ("on", "under", "behind", "next to", "in front of")
 
 
 class PhraseSampler:
-    """Draws phrases; the same state of the random generator gives the same phrases.
-
-    Args:
-        rng: the only source of randomness
-    """
+    """Draws phrases; the same state of ``rng`` gives the same phrases."""
 
     def __init__(self, rng: random.Random):
         self.rng = rng

@@ -42,10 +42,9 @@ STATIVE = frozenset("know need love trust please understand believe hope find lo
 
 
 class Sampler(PhraseSampler):
-    """Draws derivations; the same state of the random generator gives the same sentences.
+    """Draws derivations; the same state of ``rng`` gives the same sentences.
 
     Args:
-        rng: the only source of randomness
         depth: greatest number of nested clauses
     """
 

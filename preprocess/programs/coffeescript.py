@@ -30,7 +30,6 @@ class CoffeeSampler:
     """Draws programs; the same state of ``rng`` gives the same programs.
 
     Args:
-        rng: the only source of randomness
         names: names of variables
         numbers: numbers that occur
         budget: budget of a whole program

@@ -39,7 +39,6 @@ class ForSampler:
     """Draws FOR programs; the same state of ``rng`` gives the same programs.
 
     Args:
-        rng: the only source of randomness
         dialect: names and numbers; variables are declared in its order
         budget: budget of a whole program
     """

@@ -63,8 +63,7 @@ def fill(
             if program is None:
                 raise CorpusError(
                     f"there are too few different programs for {sizes[split]} lines of {split}, only "
-                    f"{len(splits[split])};"
-                    " ask for fewer"
+                    f"{len(splits[split])}; ask for fewer"
                 )
             splits[split].append(program)
     return splits
