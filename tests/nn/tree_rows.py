@@ -9,7 +9,6 @@ import torch
 from hypothesis import strategies as st
 
 from tree_fairseq.nn.tree_batch import NodeArrays, collate_trees
-from tree_fairseq.trees.spans import reduced_depth
 from tree_fairseq.trees.tree import Tree
 
 PAD, BOS, SYMBOLS = 1, 0, 9
@@ -36,9 +35,21 @@ def tree_of(nested: Sequence | str) -> Tree:
 
 
 def node_arrays(tree: Tree) -> NodeArrays:
-    rows = [(int(node.label), start, end) for node, start, end in tree.spans()]
-    label, start, end = np.array(rows, np.int32).reshape(-1, 3).T
-    return NodeArrays(label, start, end, reduced_depth(start, end))
+    rows, leaf = [], 0
+
+    def visit(node: Tree, depth: int) -> None:
+        nonlocal leaf
+        if node.is_leaf:
+            leaf += 1
+            return
+        place, start = len(rows), leaf
+        rows.append(())
+        for child in node.children:
+            visit(child, depth + 1)
+        rows[place] = (int(node.label), start, leaf, depth)
+
+    visit(tree, 0)
+    return NodeArrays(*np.array(rows, np.int32).reshape(-1, 4).T)
 
 
 def collate_documents(documents: Sequence[Sequence[Tree]], extra: int = 0) -> dict[str, torch.Tensor]:

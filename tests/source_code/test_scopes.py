@@ -237,10 +237,8 @@ def test_long_lists_lack_tables_once_the_last_one_is_there():
     ],
 )
 def test_schemas_before_tables_are_left_out(dialect, query):
-    language, schema = (
-        notation_named(f"sql:{dialect}"),
-        Schema("CREATE TABLE city (id INT, name); CREATE TABLE names (name)"),
-    )
+    language = notation_named(f"sql:{dialect}")
+    schema = Schema("CREATE TABLE city (id INT, name); CREATE TABLE names (name)")
     for line, runs in ((query, True), (query.replace("city", "town"), False)):
         assert schema.runs(language.translated(line)) == allowed(language.read(line), schema)[-1] == runs
 

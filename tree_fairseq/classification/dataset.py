@@ -47,10 +47,7 @@ class SentenceTree:
 
 @dataclass(frozen=True)
 class SentenceTreeReader:
-    """Cuts a stored forest into sentences and reduces their trees to the nodes that ``read_tree`` keeps.
-
-    ``nodes_have_classes`` is false if only examples have one.
-    """
+    """Cuts a stored forest into sentences and reduces their trees to the nodes that ``read_tree`` keeps."""
 
     read_tree: TreeReader
     nodes_have_classes: bool = False  # otherwise only examples have them

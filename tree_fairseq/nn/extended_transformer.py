@@ -89,10 +89,12 @@ class ExtendedTransformer(TransformerModelBase):
 
     @classmethod
     def build_encoder(cls, cfg, src_dict, embed_tokens):
+        """Builds the encoder of the configuration."""
         return encoder_of(cfg).build(cfg, src_dict, embed_tokens)
 
     @classmethod
     def build_decoder(cls, cfg, tgt_dict, embed_tokens):
+        """Builds the decoder over the encoder's memory."""
         return cls.decoder_class(
             cfg, tgt_dict, embed_tokens, no_encoder_attn=cfg.no_cross_attention, memory_type=encoder_of(cfg).memory
         )
@@ -162,6 +164,7 @@ class EncoderChoiceTransformer(ExtendedTransformer):
 
     @classmethod
     def fill_in(cls, cfg, args: Namespace, task) -> None:
+        """Fills in the encoder."""
         cfg.source_encoder = str(getattr(args, cls.encoder_option))
         cfg.pretrained_folder = getattr(args, "encoder_path", None)
         # fairseq moves options that begin with "encoder_", so `refuse_unread_flags` does not see this one.
@@ -245,6 +248,7 @@ class DistanceBiasTransformer(ExtendedTransformer):
 
     @classmethod
     def set_defaults(cls, args: Namespace) -> None:
+        """Sets the options that are not given."""
         args.distance_bias = getattr(args, "distance_bias", "linear")
         super().set_defaults(args)
 

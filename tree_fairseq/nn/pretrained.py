@@ -179,6 +179,7 @@ class PretrainedEncoder(FairseqEncoder):
     reorder_encoder_out = TransformerEncoderBase.reorder_encoder_out
 
     def max_positions(self) -> int:
+        """Returns the length of the longest source."""
         return self.max_pieces
 
 

@@ -20,6 +20,7 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
     forward = FairseqDecoder.forward
 
     def max_positions(self) -> int:
+        """Returns the length of the longest target."""
         return MAX_POSITIONS
 
     def output_layer(self, features: Tensor) -> Tensor:

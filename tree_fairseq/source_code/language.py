@@ -84,6 +84,7 @@ class Language(Notation):
             return False
 
     def leaf_text(self, label: str) -> str | None:
+        """The text of a leaf or of a piece."""
         return split_leaf(label)[1]
 
     @staticmethod

@@ -92,12 +92,15 @@ class SpelledNotation(Notation):
         return self.spelling.spell(self.language.read(line))
 
     def write(self, tree: Tree) -> str:
+        """Writes a program."""
         return self.language.write(tree)
 
     def accepts(self, tree: Tree) -> bool:
+        """Whether the language's own parser reads what is written for a tree."""
         return self.language.accepts(tree)
 
     def leaf_text(self, label: str) -> str | None:
+        """The text of a leaf or of a piece."""
         return self.language.leaf_text(label)
 
 

@@ -79,6 +79,7 @@ class ProgramOracle(CentralityOracle):
     """The same with ties as in the program of the paper's authors: nodes with fewer descendants come first, always."""
 
     def region_keys(self, region: Region, candidates: Sequence[int]) -> list[int]:
+        """Orders allowed nodes by centrality, then by their descendants."""
         keys = np.array(super().region_keys(region, candidates))
         return (keys * (len(self.target) + 1) + self.sizes[np.asarray(candidates)]).tolist()
 

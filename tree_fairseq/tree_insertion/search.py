@@ -119,4 +119,5 @@ class InsertionGenerator(ParallelSearch):
         return found
 
     def defect(self, hypothesis: dict[str, Any]) -> str | None:
+        """Returns ``roots`` for an output that is not one tree under the first root."""
         return "roots" if int((hypothesis["parents"] == 0).sum()) != 1 else None

@@ -164,15 +164,13 @@ def encode_item(parents: Sequence[int], drawn: Sequence[oracles.Trajectory]) -> 
 
 
 def write_store(prefix: str | os.PathLike, items: Iterable[np.ndarray], lines: Sequence[int]) -> None:
-    """Writes the different items and the item of each line of a split; the index last, when all items are on disk."""
+    """Writes the different items and the item of each line of a split, the index last."""
     data_path, index_path = data_and_index(prefix)
     lengths = []
     with open(data_path, "wb") as file:
         for item in items:
             file.write(np.ascontiguousarray(item, np.int32).data)
             lengths.append(len(item))
-        file.flush()
-        os.fsync(file.fileno())
     sizes, numbers = np.array(lengths, np.int64), np.array(lines, np.int64)
     write_index(index_path, sizes[numbers], (np.cumsum(sizes) - sizes)[numbers])
 

@@ -99,6 +99,7 @@ class TreePositionalDecoder(MemoryDecoder):
         return positions
 
     def reorder_incremental_state(self, incremental_state: dict, new_order: Tensor) -> None:
+        """Reorders the paths too."""
         super().reorder_incremental_state(incremental_state, new_order)
         state = self.get_incremental_state(incremental_state, _STATE)
         if state is not None:
@@ -200,6 +201,7 @@ class FactoredOutput(nn.Module):
         self.embedding = embedding
 
     def forward(self, features: Tensor) -> Tensor:
+        """Computes the logits."""
         return functional.linear(features, self.embedding.weight)
 
 

@@ -79,6 +79,7 @@ class StructuralEnsemble(TreeEnsemble):
         return scores, attention
 
     def reorder_incremental_state(self, incremental_states, new_order):
+        """Reorders the trees with the beam."""
         self.trees.reorder(new_order)
         if self.observer is not None:
             self.observer.reorder(new_order)
