@@ -9,9 +9,9 @@
 #   --domain NAME    publications, calendar, blocks, housing, restaurants, recipes, socialnetwork or basketball
 #   --arch A         tree_insertion_transformer, sequence_insertion_transformer, insertion_left_to_right or tree_gru; with
 #                    _overnight at the end the paper's size
-#   --encoder-path DIR   a pretrained encoder, as save_pretrained() writes it: the paper's setting, with 200 epochs at 5e-5
-#   --oracle O       what tree_insertion_transformer learns from: centrality, the paper's; program, with ties as in the
-#                    authors' program; or tree-distance, with distances in the tree alone
+#   --encoder-path DIR   a pretrained encoder, as save_pretrained() writes it, with the paper's 200 epochs at 5e-5
+#   --oracle O       what tree_insertion_transformer learns from: centrality, with ties as in the paper; program, as in the
+#                    authors' program; or tree-distance, with distances in the tree alone, as Equation 4 is written
 #   --supervision S  what sequence_insertion_transformer learns from: binary or uniform
 #   --simplify S     merged: calls and filters are merged; none: forms as published
 #   --average N      generate with the average of the last N checkpoints, one every 100 updates; 0: with the best one on the
