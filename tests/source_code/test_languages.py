@@ -258,6 +258,7 @@ def test_languages_are_notations_with_dialects():
 @pytest.mark.parametrize(
     ("name", "line", "written"),
     [
+        ("sql", "SELECT a -- it's§FROM t§WHERE b = '§ 1'", "SELECT a FROM t WHERE b = '§ 1'"),
         ("javascript", "a = 1§b = 2", "a = 1§b = 2"),  # the break ends a statement
         ("javascript", "a = 1;§b = 2;", "a = 1;b = 2;"),
         ("javascript", 'x = <a b="c">d {e}, f</a>;', 'x = <a b="c">d {e}, f</a>;'),  # blanks are a part of the text

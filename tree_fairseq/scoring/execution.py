@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from tree_fairseq.errors import ScoringError
 from tree_fairseq.scoring import query_sandbox
-from tree_fairseq.source_code.sql import Sql
+from tree_fairseq.source_code.sql import Sql, with_line_breaks
 from tree_fairseq.support.python_versions import zip_equal
 from tree_fairseq.trees.notations import Notation
 from tree_fairseq.trees.text import read_lines
@@ -163,7 +163,7 @@ class Execution:
     def __init__(self, database: Path, references: Sequence[str], path: Path, notation: Notation | None = None):
         self._translated = notation.translated if isinstance(notation, Sql) else str
         self._values = read_values(path.with_suffix(".variables"), len(references))
-        self._database, self._references = Database(database), references
+        self._database, self._references = Database(database), list(map(with_line_breaks, references))
         self.answers = self._run(references)
         self.failed = [number for number, answer in enumerate(self.answers) if answer.error]
         self.empty = sum(not answer.rows and not answer.error for answer in self.answers)
@@ -182,6 +182,7 @@ class Execution:
 
     def _run(self, queries: Sequence[str]) -> list[Answer]:
         try:
-            return [self._database.answer(self._translated(filled(*pair))) for pair in zip_equal(queries, self._values)]
+            pairs = zip_equal(map(with_line_breaks, queries), self._values)
+            return [self._database.answer(self._translated(filled(*pair))) for pair in pairs]
         finally:
             self._database.close()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import enum
 import logging
+import re
 from importlib import metadata
 from typing import Any
 
 from tree_fairseq.errors import NotationError
-from tree_fairseq.source_code.language import Language, syntax_error
+from tree_fairseq.source_code.language import LINE_BREAK, Language, syntax_error
 from tree_fairseq.source_code.productions import counted_list, leaf_label, list_word, node, parse_label
 from tree_fairseq.support.python_versions import import_library
 from tree_fairseq.trees.text import escape_label, unescape_label
@@ -23,6 +24,13 @@ _STATEMENTS = (
     *("Query", "Values", "Insert", "Update", "Delete", "Merge"),
     *("Create", "Drop", "Alter", "TruncateTable"),
 )
+# A line break, and what it does not stand for one in: strings, quoted names, and comments that it does not end.
+_BREAK = re.compile(rf"('[^']*'|\"[^\"]*\"|`[^`]*`|--[^{LINE_BREAK}]*|/\*.*?\*/)|{LINE_BREAK}")
+
+
+def with_line_breaks(query: str) -> str:
+    """A query with the line breaks that a corpus of one query a line marks; in strings the mark stands for itself."""
+    return _BREAK.sub(lambda found: found[1] or "\n", query) if LINE_BREAK in query else query
 
 
 def quiet_sqlglot(needed_for: str) -> Any:
@@ -60,7 +68,7 @@ class Sql(Language):
 
     def parse(self, text: str) -> Tree:
         try:
-            statements = self._sqlglot.parse(text, read=self.dialect or None)
+            statements = self._sqlglot.parse(with_line_breaks(text), read=self.dialect or None)
         except self._sqlglot.errors.SqlglotError as error:
             found = (getattr(error, "errors", None) or [{}])[0]
             message = (found.get("description") or str(error).split("\n")[0]).partition(" but got <")[0].rstrip(".")
