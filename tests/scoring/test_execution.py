@@ -47,6 +47,7 @@ def test_names_of_columns_do_not_count_but_their_order_does(path):
     down = "SELECT b FROM t ORDER BY c DESC"
     assert right(path, down, down.lower(), "SELECT t.b AS x FROM t ORDER BY -c") == [True, True]
     assert right(path, "SELECT a, b FROM t", "SELECT b, a FROM t") == [False]
+    assert right(path, "SELECT b -- names§FROM t§ORDER BY c DESC", down, "SELECT b FROM t") == [True, False]
 
 
 def test_equal_numbers_are_equal_and_texts_are_no_numbers(path):
@@ -125,6 +126,20 @@ def test_harmful_queries_are_refused_and_change_nothing(database, path):
     assert database.answer("SELECT * FROM t") == database.answer("SELECT * FROM t AS u")
     assert database.answer("SELECT count(*) FROM t").rows == 1
     assert path.read_bytes() == before and list(path.parent.iterdir()) == [path]
+
+
+def test_newest_rows_are_read_from_the_log_beside_the_file(tmp_path):
+    with sqlite3.connect(tmp_path / "used.sqlite") as database:
+        database.execute("PRAGMA journal_mode = WAL")
+        database.execute("CREATE TABLE t (a)")
+        database.execute("INSERT INTO t VALUES (1)")
+        database.commit()
+        assert Database(tmp_path / "used.sqlite").answer("SELECT a FROM t").rows == 1
+    database.close()
+
+
+def test_values_of_json_can_be_read_as_a_table(database):
+    assert database.answer("SELECT value FROM json_each('[1, 2]')").rows == 2
 
 
 @pytest.mark.parametrize("query", TOO_MUCH)

@@ -13,6 +13,7 @@ bounds memory and processor time, and lets no file be written.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import resource
@@ -46,13 +47,17 @@ def authorize(action: int, first: str | None, second: str | None, *place: str | 
 
 def copy_in_memory(path: str) -> sqlite3.Connection:
     """Copies a database into memory, where it can only be read. Raises sqlite3.Error if the file is not a database."""
-    file = sqlite3.connect(f"{Path(path).resolve().as_uri()}?mode=ro&immutable=1", uri=True)
+    # The newest rows may be in a log beside the file, which SQLite leaves alone where the file is said not to change.
+    options = "mode=ro" if Path(f"{path}-wal").exists() else "mode=ro&immutable=1"
+    file = sqlite3.connect(f"{Path(path).resolve().as_uri()}?{options}", uri=True)
     copy = sqlite3.connect(":memory:")
     file.backup(copy)
     file.close()
     copy.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
     copy.execute("PRAGMA temp_store = MEMORY")
     copy.execute("PRAGMA query_only = ON")
+    with contextlib.suppress(sqlite3.OperationalError):  # SQLite before 3.38 may lack these tables
+        copy.execute("SELECT * FROM json_each('[]'), json_tree('[]')")  # makes them, which queries may not
     return copy
 
 
