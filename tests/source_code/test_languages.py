@@ -253,6 +253,9 @@ def test_languages_are_notations_with_dialects():
         notation_named("nolanguage")
     with pytest.raises(NotationError, match="nodialect"):
         notation_named("sql:nodialect")
+    for name in ("python", "java"):
+        with pytest.raises(NotationError, match=f"no notation '{name}:3': {name} has no dialects. Give {name}"):
+            notation_named(f"{name}:3")
 
 
 @pytest.mark.parametrize(
@@ -326,6 +329,11 @@ def test_any_installed_grammar_is_a_language_and_no_other_module_is_imported(tmp
     monkeypatch.syspath_prepend(tmp_path)
     for module in ("tree_sitter_nothing", "tree_sitter_evil", "os"):
         with pytest.raises(MissingLibraryError, match=f"{module} is not installed"):
+            notation_named(f"tree-sitter:{module}")
+    for module in ("python", "tree-sitter-python"):
+        with pytest.raises(
+            MissingLibraryError, match="install tree-sitter-python, and give tree-sitter:tree_sitter_python"
+        ):
             notation_named(f"tree-sitter:{module}")
     with pytest.raises(NotationError, match="needs the module of a grammar"):
         notation_named("tree-sitter")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,7 +26,13 @@ def register_language(name: str, factory: Callable[..., Language]) -> None:
 
     def named(whole: str) -> Language:
         _, colon, variant = whole.partition(":")
-        return factory(variant) if colon else factory()
+        if not colon:
+            return factory()
+        try:
+            inspect.signature(factory).bind(variant)
+        except TypeError:
+            raise NotationError(f"no notation {whole!r}: {name} has no dialects", hint=f"Give {name}.") from None
+        return factory(variant)
 
     _NAMES.add(name)
     register_notation(name, named)

@@ -70,9 +70,11 @@ class TreeSitter(Language):
         self._module = module
         purpose = f"--notation {self.name}"
         # A folder names its notation, so no module is imported that nobody has installed as a grammar.
-        if not (re.fullmatch(r"tree_sitter_\w+", module) and any(metadata.distributions(name=_distribution(module)))):
+        known = "tree_sitter_" + re.sub(r"\W", "_", re.sub("^tree.sitter.", "", module))
+        if module != known or not any(metadata.distributions(name=_distribution(module))):
             message = f"{purpose} needs a grammar of tree-sitter, and {module} is not installed as one"
-            raise MissingLibraryError(f"{message}: pip install {_distribution(module)}")
+            way_out = f"pip install {_distribution(known)}, and give tree-sitter:{known}"
+            raise MissingLibraryError(f"{message}: {way_out}")
         library = import_library("tree_sitter", "code", purpose)
         key = module.replace("tree_sitter_", "")
         grammars = import_library(module, "code", purpose)
