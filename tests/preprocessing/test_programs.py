@@ -89,6 +89,7 @@ def test_pairs_that_do_not_parse_are_left_out_and_test_pairs_are_kept_as_wrong(t
     assert stored(tmp_path / "bin", "test") == ["<unk>", QUERIES[1]]
     assert "train: 1 pairs with a line that does not parse are left out" in log
     assert "test: 1 pairs with a line that does not parse stay" in log
+    assert "test.sql: a model can produce 50.0 % of the trees" in log
 
 
 def test_words_of_text_and_names_of_programs_have_the_same_pieces(tmp_path):

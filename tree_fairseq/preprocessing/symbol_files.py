@@ -31,6 +31,7 @@ from tree_fairseq.trees.text import Chunk, FaultyLines, TextInput, chunk_lines, 
 
 logger = logging.getLogger(__name__)
 
+_FAULTY = unknown_symbol(0)  # the only symbol of a line that cannot be read
 USUAL_LEVELS = 32  # levels that tree positions remember by default (Shiv & Quirk 2019)
 
 
@@ -101,7 +102,7 @@ def _encode(side: SymbolSide, path: Path, numbered: Iterable[tuple[int, str]]) -
             tree = side.reader.read(line) if side.options is None else tree_of_forest(read_forest(line))
             symbols = side.encoding.encode(tree)
         except InputError as error:
-            symbols = [unknown_symbol(0)]
+            symbols = [_FAULTY]
             if not side.skips:
                 faults.add(error.at(path, number))
         lines.append(" ".join(symbols) + "\n")
@@ -131,11 +132,12 @@ def write_known_symbols(text: SymbolText, side: SymbolSide, dictionary: Dictiona
     }
     strange = {symbol for symbol, replaced in known.items() if replaced not in dictionary}
     missing = {symbol for symbol, replaced in known.items() if symbol != replaced}
+    impossible = missing | {_FAULTY}
     whole = 0
     with open(output, "w", encoding="utf-8", newline="\n") as file:
         for number, line in enumerate(read_lines(text.path), start=1):
             symbols = line.split(" ")
-            whole += missing.isdisjoint(symbols)
+            whole += impossible.isdisjoint(symbols)
             if strange and (found := strange.intersection(symbols)):
                 label, arity = side.encoding.split(min(found))
                 raise ArityMismatchError(
