@@ -15,7 +15,7 @@ from tree_fairseq.source_code.field_types import ROOT
 GRAMMAR = """
 module Small {  -- a comment
     stmt = Assign(identifier target, expr value) | For(identifier i, expr* range, stmt* body) attributes (int line)
-    expr = Add(expr left, expr? right) | Number(int) | Nothing
+    expr = Add(expr left, expr? right) | Number(int) | Nothing | Dict(expr?* keys)
     argument = (identifier name, expr value)
 }
 """
@@ -32,7 +32,7 @@ def test_types_and_fields(grammar):
     assert grammar.types == ("stmt", "expr", "argument")
     assert grammar.type_of("For") == "stmt" and grammar.type_of("x1") == VALUE
     assert grammar.fields_of("argument", 2) == ("identifier", "expr")
-    assert grammar.fields_of("x1", 0) == ()
+    assert grammar.fields_of("x1", 0) == () and grammar.fields_of("Dict", 2) == ("expr", "expr")
     allowed = [(ROOT, "stmt"), ("expr|stmt", "expr"), ("identifier", VALUE)]
     assert all(grammar.allows(field, name) for field, name in allowed)
     assert not grammar.allows(ROOT, "expr") and not grammar.allows("expr", VALUE)

@@ -123,7 +123,9 @@ class _Reader:
         self._take("(")
         while self._peek() != ")":
             type_name = self._take()
-            many = self._take() if self._peek() in ("?", "*") else ""
+            many = ""
+            while self._peek() in ("?", "*"):
+                many = self._take()  # of "?*", as in the grammar of Python 3.14, the children that are there count
             if self._peek() not in (",", ")"):
                 self._take()  # the name of the field
             fields.append(_Field(type_name, many))
