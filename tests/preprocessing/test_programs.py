@@ -22,7 +22,7 @@ QUERIES = [
     "SELECT b, COUNT(*) FROM t WHERE a = 3 AND b <> 'x y^z' GROUP BY b",
     "SELECT c FROM u WHERE c IN (SELECT a FROM t)",
 ] * 6
-NEW_NAMES = "SELECT newName FROM veryNew_Table1 WHERE c IN (SELECT myId FROM other)"
+NEW_NAMES = "SELECT newName FROM veryNew_Table1 WHERE c IN (SELECT myId FROM other_1_2_3_4_5_6_7_8_9)"
 WRONG = "SELECT FROM WHERE"
 
 

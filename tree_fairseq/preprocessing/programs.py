@@ -22,7 +22,7 @@ from tree_fairseq.preprocessing.plan import Inputs, PreprocessPlan, SymbolSide
 from tree_fairseq.preprocessing.text_files import SideRequest
 from tree_fairseq.source_code.field_types import probe
 from tree_fairseq.source_code.language import Language
-from tree_fairseq.source_code.productions import MOST_CHILDREN, QUOTE, split_leaf
+from tree_fairseq.source_code.productions import MOST_CHILDREN, QUOTE, REST, split_leaf
 from tree_fairseq.source_code.spelling import CHARACTERS, Spelling, learn_spellings
 from tree_fairseq.trees.name_pieces import NamePieces, words_of
 from tree_fairseq.trees.notations import notation_named
@@ -166,7 +166,7 @@ def spare_symbols(symbols: Iterable[str], spelling: Path, encoding: SymbolEncodi
     model = Spelling.load(spelling)
     heads = {split_leaf(encoding.split(symbol)[0])[0] for symbol in symbols if f" {QUOTE}" in encoding.split(symbol)[0]}
     heads |= {split_leaf(label)[0] for label in model.productions if split_leaf(label)[1] is not None}
-    leaves = itertools.product((f"{head} {QUOTE}" for head in heads if head), range(1, MOST_CHILDREN + 1))
+    leaves = itertools.product((REST, *(f"{head} {QUOTE}" for head in heads if head)), range(1, MOST_CHILDREN + 1))
     pieces = ((QUOTE + character, 0) for character in {*CHARACTERS, *model.known})
     return {encoding.join(label, arity) for label, arity in itertools.chain(leaves, pieces)}
 
