@@ -8,7 +8,7 @@ import pytest
 
 from tests.end_to_end.tiny_corpus import make_pairs
 from tree_fairseq import hub
-from tree_fairseq.errors import DataFolderError
+from tree_fairseq.errors import DataFolderError, InputError, LongSentenceError, UnclosedTreeError
 
 TREE = make_pairs(1, 2)[0].tree
 
@@ -67,3 +67,26 @@ def test_a_string_is_one_sentence_and_a_blank_one_needs_no_search(trained, tmp_p
     assert pages[0].read_bytes() == pages[1].read_bytes()
     monkeypatch.setattr(model, "generate", None)
     assert (model.translate(""), model.translate([]), model.parse("")) == ("", [], ())
+
+
+def test_sentences_may_come_one_by_one(trained, tmp_path):
+    """As from an open file: they were read once, and the second time there were none."""
+    model = hub.from_pretrained(trained.folder, data_name_or_path=trained.data)
+    sentences = [TREE, "", TREE]
+    assert model.translate(iter(sentences)) == model.translate(sentences)
+    assert model.parse(iter(sentences)) == model.parse(sentences)
+    model.explore(iter(sentences), tmp_path / "page.html")
+
+
+def test_a_faulty_sentence_is_counted_among_all_and_may_be_skipped(trained, capsys):
+    model = hub.from_pretrained(trained.folder, data_name_or_path=trained.data)
+    long = " ".join([TREE] * 1024)
+    for read in (model.translate, model.parse):
+        with pytest.raises(UnclosedTreeError, match="^input:3:"):
+            read(["", TREE, "(S (NN dog)"])
+        with pytest.raises(InputError, match="^input:2: the line cannot be read"):
+            read(["", "\ud800"])
+    with pytest.raises(LongSentenceError, match="^input:3:"):
+        model.translate(["", TREE, long])
+    assert model.translate([long, "", TREE], skip_invalid_size_inputs=True) == ["", "", model.translate(TREE)]
+    assert "input:1: the line is longer" in capsys.readouterr().err

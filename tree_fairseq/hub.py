@@ -21,7 +21,7 @@ from torch import Tensor
 import tree_fairseq
 from tree_fairseq.classification.classifier import class_probabilities
 from tree_fairseq.classification.folder import NumberDictionary
-from tree_fairseq.classification.task import ClassificationTask
+from tree_fairseq.classification.task import INPUT, ClassificationTask
 from tree_fairseq.data_bin.symbol_dictionary import TreeDictionary
 from tree_fairseq.drawing.tree_pictures import tree_to_svg
 from tree_fairseq.errors import DataFolderError, missing
@@ -29,6 +29,8 @@ from tree_fairseq.explorer import DEMO
 from tree_fairseq.explorer.comparison import Comparison
 from tree_fairseq.explorer.page import write_page
 from tree_fairseq.explorer.systems import System
+from tree_fairseq.new_text.faulty_lines import read_with_care
+from tree_fairseq.tasks.pair_dataset import InputLines
 from tree_fairseq.tasks.translation import TranslationWithTreesTask
 from tree_fairseq.tasks.tree_task import TreeTask
 from tree_fairseq.tasks.unknown_tokens import count_typed
@@ -54,7 +56,7 @@ def _of_one_or_many(method: Callable) -> Callable:
     @functools.wraps(method)
     def of_one_or_many(self, sentences, *args, **kwargs):
         is_one = isinstance(sentences, str)
-        found = method(self, [sentences] if is_one else sentences, *args, **kwargs)
+        found = method(self, [sentences] if is_one else list(sentences), *args, **kwargs)
         return found[0] if is_one else found
 
     return of_one_or_many
@@ -113,10 +115,23 @@ class TreeHubInterface(hub_utils.GeneratorHubInterface):
         return classified
 
     def _ranked(self, lines: list[str], **kwargs) -> list[list[dict]]:
-        """Returns the hypotheses of each line, the best first; none for a blank line, which needs no search."""
-        written = [line for line in lines if line.strip()]
-        found = iter(self.generate(self._read(written), **kwargs) if written else ())
-        return [next(found) if line.strip() else [] for line in lines]
+        """Returns the hypotheses of each line, the best first; none for a blank line, which needs no search.
+
+        Raises InputError for a line that cannot be read, or is longer than the model reads; with
+        ``skip_invalid_size_inputs`` it has no hypothesis.
+        """
+
+        def read(readable: list[str]) -> list[Tensor]:
+            tokens = self._read(readable)
+            self._build_batches(tokens, skip_invalid_size_inputs=False)  # refuses lines that are too long
+            return tokens
+
+        stops = not kwargs.pop("skip_invalid_size_inputs", False)
+        tokens, places = read_with_care(read, InputLines(lines), INPUT, stops=stops)
+        found: list[list[dict]] = [[] for _ in lines]
+        for place, ranked in zip(places, self.generate(tokens, **kwargs) if places else ()):
+            found[place] = ranked
+        return found
 
     def batches(self, lines: list[str]) -> list[dict]:
         """Reads lines, and makes batches of lines of similar lengths, whose ids are the places of the lines.
@@ -134,14 +149,19 @@ class TreeHubInterface(hub_utils.GeneratorHubInterface):
 
     @_of_one_or_many
     def parse(self, sentences: list[str]) -> list[Forest]:
-        """Parses sentences as the model reads them, with subwords at the leaves. Sequences have no trees.
+        """Parses sentences as the model reads them, with subwords at the leaves. Sequences and blank lines have none.
 
         Raises DataFolderError if the model was trained under a task of fairseq's own, which has no trees.
         """
         if not isinstance(self.task, (ClassificationTask, TranslationWithTreesTask)):
             advice = "to see the trees of a Treeformer: tree-fairseq induce"
             raise DataFolderError(f"this model was trained without trees; {advice}")
-        return self.task.source_forests(sentences, self.segment)
+        lines = InputLines(sentences)
+        read, places = read_with_care(
+            lambda readable: self.task.source_forests(readable, self.segment), lines, INPUT, stops=True
+        )
+        forests = dict(zip(places, read or ()))
+        return [forests.get(place, ()) for place in range(len(lines))]
 
     def draw(self, sentence: str) -> str:
         """Draws the tree of one sentence as SVG."""
@@ -160,7 +180,7 @@ class TreeHubInterface(hub_utils.GeneratorHubInterface):
 
         Options such as ``beam`` go to generation.
         """
-        sentences = [sentences] if isinstance(sentences, str) else sentences
+        sentences = [sentences] if isinstance(sentences, str) else list(sentences)
         comparison = Comparison([System(self, **options)], title)
         write_page(comparison.document_of_lines(sentences).to_dict(), path)
 

@@ -100,7 +100,7 @@ def test_all_commands_agree(texts, data, tmp_path, kind, arch):
     model = hub.from_pretrained(tmp_path, data_name_or_path=data[kind])
     assert_same(model.classify(lines), found)
     assert model.classify(lines[0]) == model.classify(lines[:1])[0] and model.classify([]) == []
-    assert all(len(forest) for forest in model.parse(lines))
+    assert model.parse("") == () and all(len(forest) for forest in model.parse(lines))
 
 
 def test_it_learns(learned):

@@ -65,7 +65,7 @@ def read_with_care(
             decode_line(line.encode("utf-8", _UNDECODED), path, lines.first_line + place)
             if line.strip() or not skips_blank:
                 places.append(place)
-        except InputError as error:
+        except (InputError, UnicodeError) as error:  # text of Python may have what no encoding has
             report(place, error)
     try:
         return (read_some(places), places) if places else (None, [])
