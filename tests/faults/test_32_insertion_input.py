@@ -15,6 +15,7 @@ from tree_fairseq.commands.check import check_folder
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.errors import (
     EmptySymbolTreeError,
+    FaultyLinesError,
     MissingTreesError,
     MultipleRootsError,
     NotationError,
@@ -51,6 +52,17 @@ def test_a_line_that_is_no_tree_is_named_and_nothing_is_written(tmp_path, line, 
     with pytest.raises(error, match=rf"{split}\.lf:4\b"):
         preprocess(text, tmp_path / "bin")
     assert not (tmp_path / "bin").exists()
+
+
+def test_all_faulty_lines_are_named(tmp_path):
+    text = corpus_of(tmp_path / "text", train=("( f a", *GOOD, "( f a::2 b )", ""))
+    with pytest.raises(FaultyLinesError) as caught:
+        preprocess(text, tmp_path / "bin")
+    assert [(type(error), error.line) for error in caught.value.errors] == [
+        (NotationError, 1),
+        (ReservedMarkError, 5),
+        (EmptySymbolTreeError, 6),
+    ]
 
 
 def test_a_tree_that_is_too_large_is_named(tmp_path, monkeypatch):

@@ -154,18 +154,19 @@ def test_faulty_pairs_are_left_out_for_every_parser_and_stay_in_test_sets(tmp_pa
     faulty = {"brackets": [FLAT, BAD], "faulty": ["a NONE", "b RAISE"], "notation": ["( f", "( f ) )"]}[parser]
     good = {"brackets": GOOD, "faulty": "a b", "notation": "( f a )"}[parser]
     parser = {"faulty": "tests.parsing.fake_parsers:faulty"}.get(parser, parser)
-    trees = ("--target-modality", "tree") if parser == "notation" else ("--tree-parser", parser)
+    of_parser = ("--tree-parser", parser, "--max-parse-failures", 2)
+    trees = ("--target-modality", "tree") if parser == "notation" else of_parser
     for split in ("train", "test"):
         write_lines(tmp_path / f"{split}.de", [f"w{number}" for number in range(4)])
         write_lines(tmp_path / f"{split}.en", [good, faulty[0], good, faulty[1]])
     sides = ("-s", "de", "-t", "en") if parser == "notation" else ("-s", "en", "-t", "de")
     prefixes = ("--trainpref", tmp_path / "train", "--testpref", tmp_path / "test")
-    command = ("preprocess", *sides, *prefixes, *trees, *SKIP, "--max-parse-failures", 2)
-    log = run(*command, "--destdir", tmp_path / "bin")
+    command = ("preprocess", *sides, *prefixes, *trees)
+    log = run(*command, *SKIP, "--destdir", tmp_path / "bin")
     pair, dictionary = f"{sides[1]}-{sides[3]}.de", load_dictionary(tmp_path / "bin", "de")
     assert list(token_words(tmp_path / "bin" / f"train.{pair}", dictionary)) == [["w0"], ["w2"]]
     assert len(list(token_words(tmp_path / "bin" / f"test.{pair}", dictionary))) == 4
     assert "train: 2 pairs with a line that does not parse are left out" in log and "train.en:4" in log
     assert "test: 2 pairs with a line that does not parse stay" in log
     with pytest.raises(Exception, match="train.en:2|1 in every|could not be parsed"):
-        run(*command[:-4], "--on-parse-error", "stop", "--destdir", tmp_path / "stopped")
+        run(*command, "--on-parse-error", "stop", "--destdir", tmp_path / "stopped")

@@ -15,6 +15,7 @@ from tree_fairseq.commands.check import check_folder
 from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.text_record import TextRecord
 from tree_fairseq.data_bin.token_files import load_dictionary, token_ids, token_words
+from tree_fairseq.errors import MissingLibraryError
 from tree_fairseq.parsing.pieces import learn_subwords
 from tree_fairseq.preprocessing import text_files
 
@@ -209,6 +210,17 @@ def test_raw_text_is_tokenised_first_and_output_becomes_raw_again(tmp_path):
     assert bpe.encode("@@ \u2581x").replace("@@ ", "") == "@@ \u2581x" != bpe.encode("@@ \u2581x")
     [target, *_] = map(" ".join, token_words(folder / "train.en-de.de", load_dictionary(folder, "de")))
     assert tokenizer.decode(bpe.decode(target)) == raw["de"][0]
+
+
+def test_a_tokeniser_without_its_data_is_named_before_anything_is_written(text, tmp_path, monkeypatch):
+    def fail(line: str) -> None:
+        raise LookupError("Resource 'punkt_tab' not found.")
+
+    monkeypatch.setattr(pytest.importorskip("nltk"), "word_tokenize", fail)
+    flags = ("-s", "en", "-t", "de", "--tokenizer", "nltk", "--apply-tokenizer")
+    with pytest.raises(MissingLibraryError, match="--tokenizer nltk needs data .* nltk.downloader punkt"):
+        preprocess(text, tmp_path / "bin", *flags)
+    assert not list(tmp_path.glob("bin*"))
 
 
 def test_a_split_that_is_added_is_prepared_like_the_folder(text, tmp_path):

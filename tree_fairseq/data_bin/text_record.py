@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Optional
 from fairseq.data import encoders
 
 from tree_fairseq.data_bin.manifest import Manifest, Section, register_section
-from tree_fairseq.errors import MissingTreesError
+from tree_fairseq.errors import MissingLibraryError, MissingTreesError
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.support.files import file_sha256
 from tree_fairseq.support.python_versions import import_library
@@ -27,9 +27,15 @@ _LIBRARIES = {"moses": "sacremoses", "nltk": "nltk", "subword_nmt": "subword_nmt
 
 
 def require_encoder_library(option: str, name: Any) -> None:
-    """Raises MissingLibraryError if the library of fairseq's ``--tokenizer`` or ``--bpe`` is not installed."""
+    """Raises MissingLibraryError if the library of fairseq's ``--tokenizer`` or ``--bpe`` is not there, or its data."""
     if name in _LIBRARIES:
-        import_library(_LIBRARIES[name], "nltk" if name == "nltk" else "subwords", f"--{option} {name}")
+        library = import_library(_LIBRARIES[name], "nltk" if name == "nltk" else "subwords", f"--{option} {name}")
+    if name == "nltk":
+        try:
+            library.word_tokenize("a")
+        except LookupError as error:
+            message = f"--{option} nltk needs data of NLTK: python -m nltk.downloader punkt punkt_tab"
+            raise MissingLibraryError(message) from error
 
 
 @dataclass(frozen=True)

@@ -148,8 +148,9 @@ def _refuse_unread(args: Namespace, defaults: Namespace, makes_trees: bool) -> N
     source, target = args.source_modality, "tree" if makes_trees else args.target_modality
     kinds = (args.source_notation, source), (args.target_notation, target)
     has_programs = any(kind == "tree" and isinstance(notation_named(name), Language) for name, kind in kinds)
-    about_faults = {"on_parse_error", "max_parse_failures"} if "tree" in (source, target) else set()
-    parsing = [name for name in ARGUMENTS.values() if name not in about_faults]
+    of_symbols = args.tree_parser is None and "tree" in (source, target)
+    parsing = [name for name in ARGUMENTS.values() if name != "on_parse_error" or not of_symbols]
+    flat = of_symbols and args.on_parse_error == "flat"
     text = "tokenizer bpe bpe_codes sentencepiece_model learn_subwords apply_tokenizer".split()
     symbols = args.source_modality != "sequence" or args.target_modality != "sequence"
     unread: dict[str, str] = {}
@@ -157,6 +158,7 @@ def _refuse_unread(args: Namespace, defaults: Namespace, makes_trees: bool) -> N
         (source == "tree", ["source_notation"], "it goes with --source-modality tree"),
         (target == "tree", ["target_notation"], "it goes with --target-modality tree"),
         (args.tree_parser is not None, [*parsing, *_OF_PARSING], "it goes with --tree-parser"),
+        (not flat, ["on_parse_error"], "symbols have no flat tree; give stop or skip-pair"),
         (symbols, ["traversal", "binarization", "all_arities"], "it goes with --source- or --target-modality tree"),
         (has_programs, ["leaf_merges"], "it goes with a programming language, such as --target-notation python"),
         (args.tokenizer == "moses", ["moses_no_dash_splits"], "it goes with --tokenizer moses"),

@@ -88,13 +88,16 @@ def text_requests(args: Namespace, languages: Mapping[str, str]) -> dict[str, Si
     """Returns the request for each side (``source``, ``target``) whose language is given, unless nothing is asked for.
 
     Without flags, text that extends a folder, or uses its dictionaries, is prepared like that folder's.
-    Raises InputError if flags do not go together.
+    Raises InputError if flags do not go together, and MissingLibraryError without the library of a tokeniser.
     """
     inherited = _inherited(args)
     if args.bpe in _KINDS and args.learn_subwords is None and not any(getattr(args, name) for name in _FILES):
         flag = "--bpe-codes" if args.bpe == "subword_nmt" else "--sentencepiece-model"
         hint = f"Give {flag} FILE, or --learn-subwords N."
         raise InputError(f"--bpe {args.bpe} does not say which model splits the text", hint=hint)
+    if args.bpe not in (None, *_KINDS):
+        hint = f"Text is split by --bpe {' or '.join(_KINDS)}."
+        raise InputError(f"--bpe {args.bpe} would be ignored", hint=hint)
     if args.apply_tokenizer and not args.tokenizer and inherited is None:
         raise InputError("--apply-tokenizer does not say which tokeniser", hint="Give --tokenizer, such as moses.")
     if inherited is None or _gives_flags(args):
@@ -106,6 +109,9 @@ def text_requests(args: Namespace, languages: Mapping[str, str]) -> dict[str, Si
             file = None if text.model is None else str(inherited[1] / text.model)
             is_raw = args.apply_tokenizer and text.tokenizer is not None
             requests[side] = SideRequest(lang, text.kind, file, text.learned, text.tokenizer, is_raw)
+    for each in requests.values():
+        if each.is_raw:
+            text_record.require_encoder_library("tokenizer", each.tokenizer["tokenizer"])
     return {side: each for side, each in requests.items() if each.kind is not None or each.tokenizer is not None}
 
 

@@ -36,7 +36,7 @@ from tree_fairseq.tree_insertion import oracles
 from tree_fairseq.tree_insertion.dictionary import label_of, words_of
 from tree_fairseq.tree_insertion.target import ROOT_LABEL, TargetTree
 from tree_fairseq.trees.notations import Notation
-from tree_fairseq.trees.text import Chunk, TextInput, chunk_lines
+from tree_fairseq.trees.text import Chunk, FaultyLines, TextInput, chunk_lines, outcome_or_error
 from tree_fairseq.trees.tree import Tree
 
 logger = logging.getLogger(__name__)
@@ -75,17 +75,17 @@ class EncodedTree(NamedTuple):
 
 
 def read_chunk(notation: Notation, most_nodes: int, path: Path, chunk: Chunk) -> list[EncodedTree]:
-    """Reads consecutive lines. The error of a line that is not a tree that can be stored names file and line."""
-    found = []
+    """Reads consecutive lines. The error names all lines that are not trees that can be stored."""
+    found, faults = [], FaultyLines()
     for number, line in chunk_lines(path, chunk):
-        tree = notation.read(line, path=path, line_number=number)
         try:
-            found.append(EncodedTree.of(tree))
+            found.append(EncodedTree.of(notation.read(line)))
+            if (nodes := found[-1].nodes) > most_nodes:
+                message = f"a tree of {nodes} nodes, more than {most_nodes}"
+                raise SymbolTreeError(message, hint="Leave the line and its parallel line out.")
         except InputError as error:
-            raise error.at(path, number) from None
-        if (nodes := found[-1].nodes) > most_nodes:
-            message = f"a tree of {nodes} nodes, more than {most_nodes}"
-            raise SymbolTreeError(message, path, number, hint="Leave the line and its parallel line out.")
+            faults.add(error.at(path, number))
+    faults.raise_all()
     return found
 
 
@@ -99,16 +99,17 @@ class EncodedText:
     @classmethod
     def read(cls, text: TextInput, notation: Notation, most_nodes: int, path: Path, pool: ProcessPool) -> EncodedText:
         """Reads the trees of a file, each of at most ``most_nodes`` nodes; writes their words as lines of ``path``."""
-        found = cls()
+        found, faults = cls(), FaultyLines()
         known: dict[EncodedTree, EncodedTree] = {}
         with open(path, "w", encoding="utf-8", newline="\n") as file:
-            read = partial(read_chunk, notation, most_nodes, text.path)
-            for trees in pool.map(read, text.chunks, f"read {text.path}"):
+            read = partial(outcome_or_error, partial(read_chunk, notation, most_nodes, text.path))
+            for trees in faults.without_errors(pool.map(read, text.chunks, f"read {text.path}")):
                 for tree in trees:
                     file.write(tree.words + "\n")
                     found.counts.update(tree.words.split(" "))
                     # Equal trees share one object.
                     found.lines.append(known.setdefault(tree, tree))
+        faults.raise_all()
         counts = len(found.lines), len(known), sum(found.counts.values()), found.largest
         message = "[insertion] %s: %d trees, %d of them different, %d nodes, at most %d in a tree"
         logger.info(message, text.path, *counts)
