@@ -8,7 +8,7 @@ import pytest
 
 from tests.end_to_end.commands import hypotheses, lines_of, run
 from tests.scoring.runs import write_lines
-from tree_fairseq.errors import NotationError
+from tree_fairseq.errors import InputError, NotationError
 from tree_fairseq.source_code.schema import Schema
 from tree_fairseq.tree_positional.checked_search import ProgramCheck
 from tree_fairseq.trees.notations import notation_named
@@ -68,6 +68,8 @@ def test_outputs_begin_with_the_types_that_are_named(trained):
     assert len(found) == size and all(text.endswith(":") for text, _ in found.values())
     with pytest.raises(NotationError, match="no program of the data has a node of type 'Opened'.*Did you mean Opener"):
         run("generate", folder / "bin", *model, *search, "language:Opened")
+    with pytest.raises(InputError, match="--schema is for SQL, and the target is python"):
+        run("generate", folder / "bin", *model, *search, "language", "--schema", folder / "schema.sql")
 
 
 SCHEMA = "CREATE TABLE t (name TEXT, id INT, size INT, a INT, b TEXT); CREATE TABLE u (id INT, c INT);"

@@ -6,6 +6,7 @@ import itertools
 import logging
 from collections.abc import Iterable
 
+from tree_fairseq.errors import InputError
 from tree_fairseq.source_code.language import Language
 from tree_fairseq.source_code.partial_query import PartialQuery
 from tree_fairseq.source_code.schema import Schema
@@ -17,6 +18,13 @@ from tree_fairseq.trees.tree import Tree
 logger = logging.getLogger(__name__)
 
 _MOST_COUNTED = 200  # training queries that are run, because every search waits for them when it starts
+
+
+def load_schema(path: str | None, language: Language) -> Schema | None:
+    """Loads the schema that queries must run on, if there is one. Raises InputError if the language is not SQL."""
+    if path is not None and not isinstance(language, Sql):
+        raise InputError(f"--schema is for SQL, and the target is {language.name}")
+    return None if path is None else Schema.load(path)
 
 
 def is_program(tree: Tree, language: Language, schema: Schema | None) -> bool:

@@ -10,11 +10,10 @@ from collections.abc import Iterable
 import torch
 
 from tree_fairseq.errors import DataFolderError
-from tree_fairseq.source_code.complete_programs import is_bound, is_program, report_queries_that_do_not_run
+from tree_fairseq.source_code.complete_programs import is_bound, is_program, load_schema, report_queries_that_do_not_run
 from tree_fairseq.source_code.field_types import FieldTypes
 from tree_fairseq.source_code.language import Language
 from tree_fairseq.source_code.nearest_program import NearestProgram
-from tree_fairseq.source_code.schema import Schema
 from tree_fairseq.tasks import INVALID
 from tree_fairseq.tree_insertion import NEAREST
 from tree_fairseq.tree_insertion.dictionary import NUMBER_MARK, InsertionDictionary, label_of
@@ -29,21 +28,22 @@ _READ = 20_000  # training programs whose fields and labels are known
 class ProgramOutputs:
     """Makes programs of the hypotheses of a task; raises DataFolderError if its targets are no programs.
 
-    The fields and labels of outputs are those of the training ``programs``. Outputs run on the ``schema``, if there is
-    one.
+    The fields and labels of outputs are those of the training ``programs``. Outputs run on the ``schema`` of a file, if
+    there is one.
     """
 
-    def __init__(self, dictionary: InsertionDictionary, programs: Iterable[Tree], schema: Schema | None):
+    def __init__(self, dictionary: InsertionDictionary, programs: Iterable[Tree], schema: str | None):
         language = dictionary.notation
         if not isinstance(language, Language):
             raise DataFolderError("--grammar language needs programs as targets, such as --target-notation sql")
+        tables = load_schema(schema, language)
         self.dictionary = dictionary
         known = list(itertools.islice(programs, _READ))
         counts = Counter(node.label for tree in known for node in tree.preorder())
         labels = [label for label, _ in counts.most_common() if label != UNKNOWN_LABEL]
-        self.nearest = NearestProgram(language, FieldTypes.of_trees(known), labels, schema)
-        if schema is not None:
-            report_queries_that_do_not_run(known, language, schema)
+        self.nearest = NearestProgram(language, FieldTypes.of_trees(known), labels, tables)
+        if tables is not None:
+            report_queries_that_do_not_run(known, language, tables)
         self._find = functools.lru_cache(maxsize=10_000)(self.nearest.find)  # models repeat their faults
 
     def complete(self, hypothesis: dict, tree: Tree | None) -> list[str]:

@@ -15,7 +15,6 @@ from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.data_bin.token_files import joined, side_prefixes
 from tree_fairseq.errors import DataFolderError, InputError, MissingTreesError, StructuralSearchError, SymbolTreeError
 from tree_fairseq.nn.modalities import CONSTITUENCY, SEQUENCE, SYMBOLS
-from tree_fairseq.source_code.schema import Schema
 from tree_fairseq.support.options import changed_options, given_flags, option, refuse_flags, refuse_unread
 from tree_fairseq.tasks import INVALID
 from tree_fairseq.tasks.translation import TranslationWithTreesConfig, TranslationWithTreesTask
@@ -237,8 +236,8 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
             given = changed_options(self.cfg, TreeInsertionConfig)
             refuse_unread(given, {"schema": "it goes with --grammar language"})
             return None
-        schema = None if self.cfg.schema is None else Schema.load(self.cfg.schema)
-        return ProgramOutputs(self.target_dictionary, insertion_trees(self.folder_of("train", 1), "train"), schema)
+        programs = insertion_trees(self.folder_of("train", 1), "train")
+        return ProgramOutputs(self.target_dictionary, programs, self.cfg.schema)
 
     def _limits(self, models) -> InsertionLimits:
         """Allows twice the nodes of the largest training tree."""

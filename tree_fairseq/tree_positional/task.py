@@ -13,9 +13,8 @@ from tree_fairseq.data_bin.symbol_dictionary import SymbolDictionary
 from tree_fairseq.errors import DataFolderError, MissingTreesError
 from tree_fairseq.nn.modalities import CONSTITUENCY, SEQUENCE, SYMBOLS
 from tree_fairseq.source_code.asdl import AsdlGrammar
-from tree_fairseq.source_code.complete_programs import report_queries_that_do_not_run
+from tree_fairseq.source_code.complete_programs import load_schema, report_queries_that_do_not_run
 from tree_fairseq.source_code.field_types import FieldTypes
-from tree_fairseq.source_code.schema import Schema
 from tree_fairseq.support.options import changed_options, option, refuse_unread
 from tree_fairseq.tasks import INVALID
 from tree_fairseq.tasks.translation import TranslationWithTreesConfig, TranslationWithTreesTask
@@ -135,8 +134,8 @@ class StructuralTranslationTask(ValidationAccuracyTask, TranslationWithTreesTask
             if self.cfg.schema is not None:
                 raise DataFolderError("--schema goes with --grammar language")
             return None
-        schema = None if self.cfg.schema is None else Schema.load(self.cfg.schema)
         language = notation_named(self.target_side.record.notation)
+        schema = load_schema(self.cfg.schema, language)
         if schema is not None:
             folder = self.folder_of("train", 1)
             source, target = self.cfg.source_lang, self.cfg.target_lang
