@@ -104,6 +104,7 @@ def test_files_of_other_programs_are_read(tmp_path, capsys):
         (["-", "out"], "a corpus is read from a file"),
         (["a", "out", "--read", "penn"], "--read penn writes to the standard output"),
         (["a", "--read", "pen"], "Did you mean penn?"),
+        (["a", "--read", "xyzzy"], "Others are penn and corenlp."),
         (["a", "--join", "out"], "--join out reads its shards: leave out a"),
     ],
 )
@@ -159,6 +160,7 @@ def test_a_bad_tree_of_a_treebank_is_named_or_left_out(tmp_path, capsys, caplog)
     path.write_text("<S>\n( (S (NP-SBJ_1 (NN a)) (-NONE- *)))\n(S (NN b)\n\n(S (NN c))\n(X y z))\n")
     assert run(capsys, str(path), "--read", "penn", status=1) == "(ROOT (S (NP-SBJ_1 (NN a))))\n"
     assert "wsj.mrg:3: 1 bracket" in caplog.text and "wsj.mrg:6: the word 'z'" in caplog.text
+    assert "Close every bracket" in caplog.text and "tree-fairseq parse" not in caplog.messages[-1]
     kept = run(capsys, str(path), "--read", "penn", "--on-parse-error", "skip-pair", "--tree-tag-separators", "-")
     assert kept == "(ROOT (S (NP (NN a))))\n(S (NN c))\n"
     assert "left out, as no words: 1 lines of markup, 1 -NONE-" in caplog.text

@@ -246,6 +246,7 @@ def test_faults_are_named(folder, caplog):
     assert "ref:1" in refused(caplog, "--metrics", "tree")
     assert "ref:1: the line is not a class" in refused(caplog, "--metrics", "classes")
     assert "is not a number" in refused(caplog, "--metrics", "numbers")
+    assert "the folder none does not exist" in refused(caplog, "--output", "none/scores.json")
 
 
 def test_names_and_help(capsys, tmp_path, monkeypatch):

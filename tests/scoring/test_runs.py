@@ -172,7 +172,7 @@ def test_numbers_are_compared_by_a_bootstrap(numbers, capsys):
 @pytest.mark.parametrize(
     ("break_it", "message"),
     [
-        (lambda w: write_outputs(w / "runs/tree", ["pos", "2", "1", "9"]), "'pos' is not a number"),
+        (lambda w: write_outputs(w / "runs/tree", ["pos", "2", "1", "9"]), "hypothesis 1: 'pos' is not a number"),
         (lambda w: write_lines(w / "text/test.tsv", [*NUMBERS[:3], "a\tb\tc"]), "test.tsv:4: the last column is not"),
     ],
 )

@@ -32,7 +32,7 @@ from itertools import islice
 from pathlib import Path
 
 from tree_fairseq.commands.tree_formats import FORMATS, TreeFormat
-from tree_fairseq.errors import InputError, OutsideTreeError, did_you_mean
+from tree_fairseq.errors import InputError, OutsideTreeError, UnclosedTreeError, did_you_mean
 from tree_fairseq.parsing.corenlp_parser import read_corenlp
 from tree_fairseq.parsing.corpus import ShardReport, parse_corpus, parse_shard_alone, shards_of
 from tree_fairseq.parsing.joining import finished_shards, join_shards
@@ -67,7 +67,8 @@ def _reading(name: str) -> str:
     try:
         return name if name in READERS else notation_named(name) and name
     except InputError as error:
-        raise argparse.ArgumentTypeError(f"{error} {did_you_mean(name, [*READERS, *notation_names()])}") from None
+        near = did_you_mean(name, [*READERS, *notation_names()]) or f"Others are {' and '.join(READERS)}."
+        raise argparse.ArgumentTypeError(f"{error} {near}") from None
 
 
 def _parse_arguments(arguments: Sequence[str]) -> argparse.Namespace:
@@ -241,6 +242,8 @@ def _parsed(args: argparse.Namespace, parser: LineParser) -> Iterator[tuple[str,
         error.column = None  # the tree may have had several lines
         if isinstance(error, OutsideTreeError) and error.hint.startswith("A line holds"):
             error.hint = "Between trees are only blank lines, and lines that begin with <, %, #, ; or *."
+        if isinstance(error, UnclosedTreeError):
+            error.hint = "Close every bracket of the tree that begins here."
     faults.raise_all()
     if left_out := +left_out:
         logger.info("%s: left out, as no words: %s", place, left_out_message(left_out))

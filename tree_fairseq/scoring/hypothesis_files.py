@@ -26,7 +26,7 @@ from tree_fairseq.scoring.predictions import ClassMeasure, NumberMeasure, read_c
 from tree_fairseq.scoring.program_measures import Programs
 from tree_fairseq.scoring.significance import BOOTSTRAP, RANDOMIZATION, SAMPLES, Resampling
 from tree_fairseq.source_code.language import Language
-from tree_fairseq.support.files import write_json
+from tree_fairseq.support.files import require_folders, write_json
 from tree_fairseq.support.options import given_arguments, refuse_unread
 from tree_fairseq.trees.notations import notation_named, notation_names
 from tree_fairseq.trees.symbols import exact_matches, unordered_labels
@@ -287,6 +287,7 @@ def print_scores(
     args: Namespace, score: Callable[[Namespace], dict[str, Any]], lines: Callable[[Mapping[str, Any]], list[str]]
 ) -> None:
     """Scores, prints the result, and writes it to ``--output`` if this is given."""
+    require_folders(args.output)
     result = score(args)
     sys.stdout.write("\n".join(lines(result)) + "\n")
     if args.output is not None:
