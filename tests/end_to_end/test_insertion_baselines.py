@@ -49,7 +49,7 @@ def test_it_learns_and_generates_everywhere_the_same(system, tmp_path):
 
 @pytest.mark.parametrize("system", ["left to right", "binary"], indirect=True)
 def test_what_does_not_go_together_is_refused(system, tmp_path):
-    for options in (("--print-alignment", "hard"), ("--prefix-size", 1)):
+    for options in (("--print-alignment", "hard"), ("--prefix-size", 1), ("--retain-iter-history",)):
         with pytest.raises(StructuralSearchError, match=options[0]):
             generate(system, *options)
     is_left_to_right = "label_smoothed" in system.log

@@ -118,6 +118,7 @@ MODEL = ("--arch", "transformer_tiny", *UPDATES, "--max-update", 1)
         ("fairseq-train data-bin -s de -t en", "data-bin is of en-de, and de has no trees: give -s en -t de"),
         ("fairseq-train data-bim", "data-bim: there is no such folder. Did you mean data-bin?"),
         ("fairseq-train data-bin --valid-subset vaild", "data-bin has no split 'vaild', but test, train, valid"),
+        ("fairseq-train data-bin --dataset-impl raw", "data-bin has a split 'valid', but not for these languages and"),
     ],
 )
 def test_a_wrong_name_is_answered_with_the_right_one(data_bin, tmp_path, command, message):

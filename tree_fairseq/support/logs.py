@@ -159,6 +159,8 @@ def message_of(error: BaseException) -> str | None:
         return sent[1].strip()
     if found := _NO_SPLIT.fullmatch(text):
         splits = sorted({path.name.split(".")[0] for path in Path(found[2]).glob("*.*-*.*")})
+        if found[1] in splits:
+            return f"{found[2]} has a split {found[1]!r}, but not for these languages and this --dataset-impl"
         return f"{found[2]} has no split {found[1]!r}, but {', '.join(splits) or 'none'}"
     if isinstance(error, FileNotFoundError) and error.errno is None and _fairseq_raised(error):
         return f"--user-dir {text} does not exist; --user-dir $(tree-fairseq path) is that of this package"

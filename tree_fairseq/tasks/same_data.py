@@ -23,7 +23,8 @@ def require_same_facts(theirs: dict[str, Any], ours: dict[str, Any], data: str) 
     if differing:
         raise DictionaryMismatchError(
             f"a checkpoint was trained with other {', '.join(differing)} than those of {data}; use the folder that it "
-            "was trained on, or one that was preprocessed with its options and dictionaries (--srcdict, --tgtdict)"
+            "was trained on, in the same direction (-s, -t), or one that was preprocessed with its options and "
+            "dictionaries (--srcdict, --tgtdict)"
         )
 
 

@@ -219,6 +219,8 @@ class TreeInsertionTask(ValidationAccuracyTask, TranslationWithTreesTask):
             refused |= given_flags(args, "sampling")
             refused["--nbest"] = getattr(args, "nbest", 1) > 1
             refused["--lenpen"] = getattr(args, "lenpen", 1) != 1
+        if not inserts_nodes:  # fairseq-generate would look for steps that are not kept
+            refused |= given_flags(args, "retain_iter_history")
         refuse_flags(refused, "insertions" if inserts_nodes else "sequences of trees", StructuralSearchError)
         # fairseq-generate looks at its arguments again after this.
         args.print_step = True
