@@ -215,6 +215,8 @@ def test_every_command_is_tried():
 
 OF_FAIRSEQ = [
     ("explore", ("DATA", "--path", "PATH", "--input", "FILE", "--gen-subset", "test"), "--gen-subset would be"),
+    ("explore", ("DATA", "--path", "PATH", "--constraints"), "--constraints does not work .*; use fairseq-generate"),
+    ("explore", ("DATA", "--path", "PATH", "--lm-path", "PATH"), "--lm-path does not work .*; use fairseq-generate"),
     ("translate", ("DATA", "--path", "PATH", "--gen-subset", "test", "--input", "FILE"), "--input would be"),
     ("translate", ("DATA", "--path", "PATH", "--nbest", "2"), "--nbest would be .* --sorted"),
     ("induce", ("DATA", "--path", "PATH", "--beam", "2"), "--beam would be ignored: .* without a search"),

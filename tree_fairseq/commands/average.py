@@ -56,10 +56,10 @@ def average_weights(paths: Sequence[Path]) -> dict[str, torch.Tensor]:
     for path in with_progress(paths[1:], "average", unit="checkpoints"):
         state = load_weights_only(path)
         model = state["model"]
-        if state.get("task_state") != task:
-            raise CheckpointError(f"{path} and {paths[0]} were trained with different labels of trees")
         if {name: tensor.shape for name, tensor in model.items()} != shapes:
             raise CheckpointError(f"{path} and {paths[0]} have different parameters")
+        if state.get("task_state") != task:
+            raise CheckpointError(f"{path} and {paths[0]} were trained with different labels of trees")
         for name, total in sums.items():
             total += model[name].double()
     # Tied matrices have equal sums, so their averages stay equal.

@@ -15,11 +15,17 @@ from fairseq import checkpoint_utils, options, utils
 
 from tree_fairseq import hub
 from tree_fairseq.errors import CheckpointError, InputError
+from tree_fairseq.support.options import flag_of, refuse_flags
 
 # Flags that say where things are or how batches are loaded; all others replace options of checkpoints.
 _NOT_OPTIONS = frozenset(
     "data path task arch user_dir input gen_subset buffer_size cpu fp16 model_overrides num_workers output".split()
 )
+# These need references or typed constraints, divide the input among processes, or have another name here.
+_OF_GENERATE = (
+    "constraints prefix_size replace_unk score_reference lm_path results_path "
+    "num_shards shard_id distributed_world_size"
+).split()
 
 
 def parse_flags(
@@ -46,6 +52,12 @@ def parse_flags(
         raise InputError(f"{args.path} was trained with --task {task}", hint="Leave --task out.")
     overrides = {name: value for name, value in given.items() if name not in _NOT_OPTIONS.union(own)}
     return args, {**overrides, **ast.literal_eval(args.model_overrides)}
+
+
+def refuse_flags_of_generate(args: argparse.Namespace, program: str) -> None:
+    """Raises InputError about the first flag that ``fairseq-generate`` alone reads."""
+    flags = {flag_of(name): name in args.given for name in _OF_GENERATE}
+    refuse_flags(flags, program, advice="use fairseq-generate")
 
 
 def task_of(path: str | None) -> str:

@@ -121,9 +121,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             from tree_fairseq.commands.demo_models import TABS as tabs
         return _show(args, demo_document(DEMO, args.serve, args.sentences), tabs)
     tree_fairseq.register()
-    from tree_fairseq.commands.checkpoints import parse_flags
+    from tree_fairseq.commands.checkpoints import parse_flags, refuse_flags_of_generate
 
     args, overrides = parse_flags(_add_flags, arguments)
+    refuse_flags_of_generate(args, "tree-fairseq explore")
     _check(args)
     explore(args, overrides)
 

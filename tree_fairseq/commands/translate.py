@@ -18,21 +18,16 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import IO
 
-from tree_fairseq.commands.checkpoints import load_models, parse_flags
+from tree_fairseq.commands.checkpoints import load_models, parse_flags, refuse_flags_of_generate
 from tree_fairseq.errors import InputError, missing
 from tree_fairseq.new_text.faulty_lines import read_buffers, read_with_care
 from tree_fairseq.new_text.translations import Sentence, Translator, in_one_line, stored_forest, typed_forests
 from tree_fairseq.support.files import atomic_file, require_folders
-from tree_fairseq.support.options import command, flag_of, refuse_flags, refuse_unread
+from tree_fairseq.support.options import command, refuse_unread
 from tree_fairseq.support.progress import with_progress
 from tree_fairseq.tasks.pair_dataset import InputLines
 
 _LINES_OF_A_FILE = 10_000  # that are read, parsed and sorted by length at once
-# These need references or typed constraints, divide the input among processes, or have another name here.
-_REFUSED = (
-    "constraints prefix_size replace_unk score_reference lm_path results_path "
-    "num_shards shard_id distributed_world_size"
-).split()
 
 
 def _add_flags(parser: ArgumentParser) -> list[str]:
@@ -109,11 +104,7 @@ def _translate_split(translator: Translator, args: Namespace) -> list[Sentence]:
 def _check(args: Namespace) -> None:
     if args.path is None:
         raise InputError("--path CHECKPOINT is missing")
-    refuse_flags(
-        {flag_of(name): name in args.given for name in _REFUSED},
-        "tree-fairseq translate",
-        advice="use fairseq-generate",
-    )
+    refuse_flags_of_generate(args, "tree-fairseq translate")
     unread = {"skip_invalid_size_inputs_valid_test": "it goes with --gen-subset"}
     if "gen_subset" in args.given:
         unread = dict.fromkeys(("input", "buffer_size", "on_input_error"), "it goes with a text, not with --gen-subset")
