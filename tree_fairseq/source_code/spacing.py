@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 # In place of the type of a node, for the token of a leaf, and for a sign before an operand or a name.
-LEAF, PREFIX = "", "prefix"
+LEAF, PREFIX = "", "<prefix>"
+# For a line break, with the place of the next line as its text; for no blank; and around a node with such breaks, and
+# before each of its children.
+_MARKS = BREAK, TOUCH, BEGIN, END, PART = "<break>", "<touch>", "<begin>", "<end>", "<part>"
 
 _WORD = re.compile(r"[\w$@\"']")
 _OPERATORS = frozenset(
@@ -33,25 +37,52 @@ class Spacing:
     before_brace: bool = True  # whether a blank precedes ``{``
     before_keyword: frozenset[str] = frozenset(["throws"])  # tokens that a blank precedes
     after_colon: bool = False  # whether a blank follows the colon of a label, a case or a key
+    is_apart: bool = False  # whether a blank stands between any two tokens
 
-    def join(self, tokens: list[tuple[str, str]]) -> str:
-        """The text of tokens, which come with the type of the node that they belong to, or LEAF."""
-        parts: list[str] = []
-        left, left_type = "", LEAF
+    def join(self, tokens: Iterable[tuple[str, str]]) -> str:
+        """The text of tokens, which come with the type of the node that they belong to, or one of the kinds above."""
+        lines: list[str] = []
+        line = left = left_type = ""
+        is_joined = True  # nothing stands on the line, or the next token touches
         opened: list[str] = []
+        nodes: list[list[int]] = []  # the indentation of the line where a node begins, and the column of its last child
+        begun: list[list[int]] = []  # nodes whose child begins with the next token
         for text, type_name in tokens:
-            if parts and self._has_blank(left, left_type, text, type_name, bool(opened) and opened[-1] == "("):
-                parts.append(" ")
-            parts.append(text)
+            if type_name == BEGIN:
+                nodes.append([indentation(line), 0])
+            elif type_name == PART:
+                begun.append(nodes[-1])
+            elif type_name == END:
+                nodes.pop()
+            elif type_name == TOUCH:
+                is_joined = True
+            elif type_name == BREAK:
+                lines.append(line)
+                line = " " * ({"=": nodes[-1][1], ">": nodes[-1][0] + 4, "<": nodes[-1][0]}[text] if text else 0)
+                is_joined = True
+            if type_name in _MARKS:
+                continue
+            in_parentheses = bool(opened) and opened[-1] == "("
+            if not is_joined and self._has_blank(left, left_type, text, type_name, in_parentheses):
+                line += " "
+            is_joined = False
+            while begun:
+                begun.pop()[1] = len(line)
+            line += text
             if type_name != LEAF:
                 if text in ("(", "{", "["):
                     opened.append(text)
                 elif text in (")", "}", "]") and opened:
                     opened.pop()
+            elif "\n" in text:
+                *whole, line = line.split("\n")
+                lines += whole
             left, left_type = text, type_name
-        return "".join(parts)
+        return "\n".join([*lines, line])
 
     def _has_blank(self, left: str, left_type: str, right: str, right_type: str, in_parentheses: bool) -> bool:
+        if self.is_apart:
+            return True
         if left == "," and left_type != LEAF:
             return right not in (",", "]", ">")
         if left_type == PREFIX:
@@ -77,6 +108,11 @@ class Spacing:
         if right == "{" and right_type != LEAF:
             return self.before_brace and left not in ("{", "}", ";", "(", "[")
         return left in (">", "]") and _WORD.match(right[:1]) is not None
+
+
+def indentation(line: str) -> int:
+    """How many blanks and tabs a line begins with."""
+    return len(line) - len(line.lstrip(" \t"))
 
 
 def _is_operator(text: str, type_name: str) -> bool:

@@ -3,7 +3,9 @@
 A node has the tokens between its children as words: ``if_statement 'if condition consequence``. Text is the tokens from
 left to right, with the blanks that people write. Comments are left out. Where the text of a program would not have the
 same tree, because line breaks end its statements, the breaks between the parts of a node are words, too. Where that is
-not enough, because blanks separate words, as in Bash, a word without text stands between parts that touch.
+not enough, because blanks separate words, as in Bash, a word without text stands between parts that touch. Where lines
+are indented, as in Haskell, a break says whether the next line begins below the child before (``=``), deeper than the
+line in which the node begins (``>``), or level with it (``<``).
 """
 
 from __future__ import annotations
@@ -18,14 +20,12 @@ from typing import Any, NamedTuple
 from tree_fairseq.errors import EmptySymbolTreeError, MissingLibraryError, NotationError, SymbolTreeError
 from tree_fairseq.source_code.language import LINE_BREAK, Language, syntax_error
 from tree_fairseq.source_code.productions import counted, leaf_label, list_word, node, parse_label, split_leaf
-from tree_fairseq.source_code.spacing import LEAF, PREFIX, TABLE, Spacing
+from tree_fairseq.source_code.spacing import BEGIN, BREAK, END, LEAF, PART, PREFIX, TABLE, TOUCH, Spacing, indentation
 from tree_fairseq.support.python_versions import import_library
 from tree_fairseq.trees.text import escape_label, unescape_label
 from tree_fairseq.trees.tree import Tree
 
-_BREAK = "'" + escape_label("\n")
 _TOUCH = "'"  # no blank between two parts
-_JOINT = ("", "touch")  # its token
 _SIGIL = re.compile(r"[-+*&$@!~#'^]+")  # where it begins a node, it belongs to what follows
 _LITERAL = re.compile("string|char(acter)?_literal|regex")
 
@@ -39,14 +39,17 @@ class Wrapper(NamedTuple):
     path: tuple[str, ...]
 
 
-class Layout(enum.IntEnum):
-    """How much of the layout of a program its tree keeps."""
+class Layout(enum.IntFlag):
+    """Which parts of the layout of a program its tree keeps."""
 
     NONE = 0
     BREAKS = 1
-    ALL = 2  # breaks, and which parts touch
+    TOUCHES = 2  # which parts touch
+    COLUMNS = 4  # how far lines are indented
 
 
+_LAYOUTS = [Layout(parts) for parts in (0, 1, 3, 5, 7)]  # from the least to the most
+_APART = Spacing(is_apart=True)
 _WHOLE = Wrapper("file", "", "", ())
 
 
@@ -95,11 +98,12 @@ class TreeSitter(Language):
             raise EmptySymbolTreeError("there is no program on the line", hint="Remove it, and its parallel line.")
         first_error = None
         for wrapper in self._wrappers:
-            root = self._parse(text, wrapper)
+            source = (wrapper.before + text.replace(LINE_BREAK, "\n") + wrapper.after).encode()
+            root = self._parser.parse(source).root_node
             if not root.has_error:
                 inside = self._inside(root, wrapper)
                 if inside is not None:
-                    return _tree(inside, layout, f"{wrapper.name}:", skip_ends=bool(wrapper.path))
+                    return _Reader(source, layout).tree(inside, f"{wrapper.name}:", skip_ends=bool(wrapper.path))
             elif first_error is None:
                 below = preorder(root, lambda node: not node.has_error)
                 first_error = next((node for node in below if node.type == "ERROR" or node.is_missing), root), wrapper
@@ -117,11 +121,13 @@ class TreeSitter(Language):
 
     def _as_written(self, line: str, tree: Tree) -> Tree:
         """The tree with the least layout that makes its text have the same tree."""
-        for layout in Layout:
-            tree = self.parse(line, layout) if layout else tree
-            written = self.write(tree)
-            if (written == line and not layout) or self._is_tree_of(written, tree, layout):
-                return tree
+        for layout in _LAYOUTS:
+            kept = self.parse(line, layout) if layout else tree
+            written = self.write(kept)
+            if (written == line and not layout) or self._is_tree_of(written, kept, layout):
+                return kept
+            if layout & Layout.COLUMNS and written != line and self._is_tree_of(written, tree, Layout.NONE):
+                return self._as_written(written, tree)  # lines of several depths have become level
         raise syntax_error(self.name, "it cannot be written back as it was read", line)
 
     def _is_tree_of(self, text: str, tree: Tree, layout: Layout) -> bool:
@@ -129,9 +135,6 @@ class TreeSitter(Language):
             return self.whole(self.parse(text, layout)) == self.whole(tree)
         except SymbolTreeError:
             return False
-
-    def _parse(self, text: str, wrapper: Wrapper) -> Any:
-        return self._parser.parse((wrapper.before + text.replace(LINE_BREAK, "\n") + wrapper.after).encode()).root_node
 
     @staticmethod
     def _inside(root: Any, wrapper: Wrapper) -> Any:
@@ -146,46 +149,49 @@ class TreeSitter(Language):
         return here if is_all else None
 
     def unparse(self, tree: Tree) -> str:
-        tokens = self._tokens(tree)
-        if _JOINT not in tokens:
+        tokens = list(_tokens(tree))
+        if ("", TOUCH) not in tokens:
             text = self._spacing.join(tokens)
-            if self._is_known or any(self._is_tree_of(text, tree, layout) for layout in (Layout.NONE, Layout.BREAKS)):
+            layouts = (layout for layout in _LAYOUTS if not layout & Layout.TOUCHES)
+            if self._is_known or any(self._is_tree_of(text, tree, layout) for layout in layouts):
                 return text
-        text, is_apart = "", False
-        for token in tokens:
-            is_break = token[0] == "\n" or token == _JOINT
-            text += f" {token[0]}" if is_apart and not is_break else token[0]
-            is_apart = not is_break
-        return text
+        return _APART.join(tokens)
 
-    @staticmethod
-    def _tokens(tree: Tree) -> list[tuple[str, str]]:
-        """The tokens from left to right, each with the type of its node, LEAF or PREFIX."""
-        tokens: list[tuple[str, str]] = []
-        stack: list[tuple[str, str] | Tree] = [tree]
-        while stack:
-            item = stack.pop()
-            if not isinstance(item, Tree):
-                tokens.append(item)
-                continue
-            head, text = split_leaf(item.label)
-            if text is not None:
-                tokens.append((text, LEAF))
-                continue
-            [link] = parse_label(item.label).links
-            parts: list[tuple[str, str] | Tree] = []
-            children = iter(item.children)
-            for word in link.words:
-                if word[0] == "'":
-                    parts.append(_JOINT if word == _TOUCH else (unescape_label(word[1:]), link.type))
-                else:
-                    parts += [next(children) for _ in range(list_word(word)[2])]
-            if next(children, None) is not None:
-                raise ValueError(f"{item.label!r} has {len(item.children)} children")
-            if len(parts) > 1 and isinstance(parts[0], tuple) and _SIGIL.fullmatch(parts[0][0]):
-                parts[0] = parts[0][0], PREFIX
-            stack += reversed(parts)
-        return tokens
+
+def _tokens(tree: Tree) -> Iterator[tuple[str, str]]:
+    """Yields the tokens from left to right, each with the type of its node or one of the kinds of spacing."""
+    stack: list[tuple[str, str] | Tree] = [tree]
+    while stack:
+        item = stack.pop()
+        if not isinstance(item, Tree):
+            yield item
+            continue
+        head, text = split_leaf(item.label)
+        if text is not None:
+            yield text, LEAF
+            continue
+        [link] = parse_label(item.label).links
+        parts: list[tuple[str, str] | Tree] = []
+        children = iter(item.children)
+        for word in link.words:
+            if word[0] == "'":
+                parts.append(_token(unescape_label(word[1:]), link.type))
+            else:
+                parts += [next(children) for _ in range(list_word(word)[2])]
+        if next(children, None) is not None:
+            raise ValueError(f"{item.label!r} has {len(item.children)} children")
+        if len(parts) > 1 and isinstance(parts[0], tuple) and _SIGIL.fullmatch(parts[0][0]):
+            parts[0] = parts[0][0], PREFIX
+        if any(isinstance(part, tuple) and part[1] == BREAK and part[0] for part in parts):
+            marked = ([("", PART), part] if isinstance(part, Tree) else [part] for part in parts)
+            parts = [("", BEGIN), *itertools.chain.from_iterable(marked), ("", END)]
+        stack += reversed(parts)
+
+
+def _token(text: str, type_name: str) -> tuple[str, str]:
+    if not text:
+        return "", TOUCH
+    return (text[1:], BREAK) if text[0] == "\n" else (text, type_name)
 
 
 def _distribution(module: str) -> str:
@@ -197,36 +203,69 @@ def _is_text(here: Any) -> bool:
     return here.is_named and (here.child_count == 0 or _LITERAL.search(here.type) is not None)
 
 
-def _tree(here: Any, layout: Layout, type_name: str | None = None, skip_ends: bool = False) -> Tree:
-    if type_name is None and _is_text(here):
-        return Tree(leaf_label(here.type, here.text.decode()))
-    names: list[str] = []
-    children: list[Tree] = []
-    below = here.children
-    last_byte = None
-    last_row = None if type_name else here.start_point.row  # a node may begin with a break, such as Ruby's "rescue"
-    for place, child in enumerate(below):
-        # Ends of statements, and of files, may be tokens without text.
-        is_empty = not child.is_named and child.start_byte == child.end_byte
-        if child.is_extra or is_empty or (skip_ends and place in (0, len(below) - 1)):
-            continue
-        if layout:
-            if last_row is not None and child.start_point.row > last_row:
-                names.append(_BREAK)
-            elif layout == Layout.ALL and child.start_byte == last_byte:
-                names.append(_TOUCH)
-            last_byte = child.end_byte
-            last_row = child.start_point.row + child.text.rstrip().count(b"\n")  # a node may end with its break
-        if child.is_named:
-            names.append(here.field_name_for_child(place) or "_")
-            children.append(_tree(child, layout))
-        else:
-            names.append("'" + escape_label(child.type))
-    words: list[str] = []
-    for name, group in itertools.groupby(names):
-        same = list(group)
-        words += same if name[0] == "'" else [counted(name, len(same))]
-    return node(type_name or here.type, words, children)
+def _first_token(here: Any) -> Any:
+    """The first token of a node, which may begin with blanks or a break, such as Ruby's "rescue"."""
+    while not _is_text(here):
+        first = next((child for child in here.children if not child.is_extra), None)
+        if first is None:
+            break
+        here = first
+    return here
+
+
+class _Reader:
+    """Makes trees of tree-sitter's nodes, with a layout."""
+
+    def __init__(self, source: bytes, layout: Layout):
+        self._source, self._layout = source, layout
+        self._lines = source.decode().split("\n") if layout & Layout.COLUMNS else []
+
+    def tree(self, here: Any, type_name: str | None = None, skip_ends: bool = False) -> Tree:
+        """The tree of a node, under a name of its own; ``skip_ends`` leaves out its brackets."""
+        if type_name is None and _is_text(here):
+            return Tree(leaf_label(here.type, here.text.decode()))
+        names: list[str] = []
+        children: list[Tree] = []
+        below = here.children
+        last = here.start_byte  # the end of the token or comment before
+        row = None if type_name else here.start_point.row
+        column = None  # of the part before, or -1 if it is no child
+        for place, child in enumerate(below):
+            # Ends of statements, and of files, may be tokens without text.
+            if child.start_byte == child.end_byte and not child.is_named:
+                continue
+            if not child.is_extra and not (skip_ends and place in (0, len(below) - 1)):
+                if self._layout:
+                    names += self._before(here, child, last, row, column)
+                    row = child.start_point.row + child.text.rstrip().count(b"\n")  # a node may end with its break
+                    column = _first_token(child).start_point.column if child.is_named else -1
+                if child.is_named:
+                    names.append(here.field_name_for_child(place) or "_")
+                    children.append(self.tree(child))
+                else:
+                    names.append("'" + escape_label(child.type))
+            last = child.end_byte
+        words: list[str] = []
+        for name, group in itertools.groupby(names):
+            same = list(group)
+            words += same if name[0] == "'" else [counted(name, len(same))]
+        return node(type_name or here.type, words, children)
+
+    def _before(self, here: Any, child: Any, last: int, row: int | None, column: int | None) -> Iterator[str]:
+        """Yields the words for what stands between a part of a node and the part before."""
+        if hidden := self._source[last : child.start_byte].strip():
+            yield "'" + escape_label(hidden.decode())  # such as the semicolon between the rows of a matrix in Julia
+        first = _first_token(child)
+        if first.start_point.row > child.start_point.row:
+            return  # the node has the break
+        if row is not None and child.start_point.row > row:
+            place = ""
+            if self._layout & Layout.COLUMNS:
+                is_deeper = first.start_point.column > indentation(self._lines[here.start_point.row])
+                place = "=" if first.start_point.column == column else ">" if is_deeper else "<"
+            yield "'" + escape_label("\n" + place)
+        elif self._layout & Layout.TOUCHES and column is not None and first.start_byte == last:
+            yield _TOUCH
 
 
 def preorder(root: Any, is_whole: Callable[[Any], bool] = lambda node: False) -> Iterator[Any]:
