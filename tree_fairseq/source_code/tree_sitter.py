@@ -56,9 +56,9 @@ _WHOLE = Wrapper("file", "", "", ())
 def _wrappers(class_body: str) -> tuple[Wrapper, ...]:
     member = ("class_declaration", class_body)
     return (
-        Wrapper("member", "class X {", "}", member),
+        Wrapper("member", "class X {", "\n}", member),  # the fragment may end with a comment
         _WHOLE,
-        Wrapper("statement", "class X {void x(){", "}}", (*member, "method_declaration", "block")),
+        Wrapper("statement", "class X {void x(){", "\n}}", (*member, "method_declaration", "block")),
     )
 
 
@@ -145,7 +145,7 @@ class TreeSitter(Language):
             if len(named) != 1 or (here is root and len(here.children) != 1):
                 return None
             here = named[0]
-        is_all = not wrapper.path or here.end_byte + len(wrapper.after) - 1 >= root.end_byte
+        is_all = not wrapper.path or here.end_byte + wrapper.after.count("}") - 1 >= root.end_byte
         return here if is_all else None
 
     def unparse(self, tree: Tree) -> str:
@@ -213,6 +213,14 @@ def _first_token(here: Any) -> Any:
     return here
 
 
+class _Before(NamedTuple):
+    """Where the part of a node before another ends, and the column where it begins, if it is a child."""
+
+    row: int | None
+    byte: int = -1
+    column: int = -1
+
+
 class _Reader:
     """Makes trees of tree-sitter's nodes, with a layout."""
 
@@ -228,17 +236,18 @@ class _Reader:
         children: list[Tree] = []
         below = here.children
         last = here.start_byte  # the end of the token or comment before
-        row = None if type_name else here.start_point.row
-        column = None  # of the part before, or -1 if it is no child
+        before = _Before(None if type_name else here.start_point.row)
         for place, child in enumerate(below):
             # Ends of statements, and of files, may be tokens without text.
             if child.start_byte == child.end_byte and not child.is_named:
                 continue
             if not child.is_extra and not (skip_ends and place in (0, len(below) - 1)):
                 if self._layout:
-                    names += self._before(here, child, last, row, column)
+                    names += self._between(before, child, here, last)
                     row = child.start_point.row + child.text.rstrip().count(b"\n")  # a node may end with its break
-                    column = _first_token(child).start_point.column if child.is_named else -1
+                    before = _Before(
+                        row, child.end_byte, _first_token(child).start_point.column if child.is_named else -1
+                    )
                 if child.is_named:
                     names.append(here.field_name_for_child(place) or "_")
                     children.append(self.tree(child))
@@ -251,20 +260,20 @@ class _Reader:
             words += same if name[0] == "'" else [counted(name, len(same))]
         return node(type_name or here.type, words, children)
 
-    def _before(self, here: Any, child: Any, last: int, row: int | None, column: int | None) -> Iterator[str]:
+    def _between(self, before: _Before, child: Any, here: Any, last: int) -> Iterator[str]:
         """Yields the words for what stands between a part of a node and the part before."""
         if hidden := self._source[last : child.start_byte].strip():
             yield "'" + escape_label(hidden.decode())  # such as the semicolon between the rows of a matrix in Julia
         first = _first_token(child)
         if first.start_point.row > child.start_point.row:
             return  # the node has the break
-        if row is not None and child.start_point.row > row:
+        if before.row is not None and child.start_point.row > before.row:
             place = ""
             if self._layout & Layout.COLUMNS:
                 is_deeper = first.start_point.column > indentation(self._lines[here.start_point.row])
-                place = "=" if first.start_point.column == column else ">" if is_deeper else "<"
+                place = "=" if first.start_point.column == before.column else ">" if is_deeper else "<"
             yield "'" + escape_label("\n" + place)
-        elif self._layout & Layout.TOUCHES and column is not None and first.start_byte == last:
+        elif self._layout & Layout.TOUCHES and first.start_byte == before.byte:
             yield _TOUCH
 
 
