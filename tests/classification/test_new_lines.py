@@ -7,7 +7,7 @@ import pytest
 import tests.parsing.fake_parsers  # noqa: F401  (registers the parser "toy")
 from tree_fairseq.classification.examples import LineTrees
 from tree_fairseq.classification.folder import ClassificationRecord
-from tree_fairseq.errors import ParserError, UnclosedTreeError
+from tree_fairseq.errors import LabelColumnError, ParserError, UnclosedTreeError
 from tree_fairseq.parsing.parsers import ParserOptions
 from tree_fairseq.trees.bracket import write_forest
 from tree_fairseq.trees.spans import decode
@@ -65,3 +65,5 @@ def test_a_folder_of_texts_reads_new_text_by_its_own_parser():
     lines = LineTrees(record, options, lambda own: own.replace(parser_dir="elsewhere"))
     assert lines.text_parser.options == options.replace(parser_dir="elsewhere")
     assert [len(decode(tree)) for tree in lines.read(["a b . c ."])] == [2]
+    with pytest.raises(LabelColumnError, match="input:3: 1 tabs in a line where 0 are expected"):
+        lines.read(["a b .", "c .\tpositive"], first_line=2, path="input")

@@ -214,9 +214,12 @@ class LineTrees:
         """Returns the trees of each line, given without line ends; ``first_line`` and ``path`` are for messages.
 
         A parser that needs tokenised text, or text in subwords, reads what ``encode_fn`` makes of it. Raises
-        EmptyDocumentError for a line without words.
+        EmptyDocumentError for a line without words, and LabelColumnError for a text with tabs.
         """
         if self._is_text:
+            for number, line in enumerate(lines, start=first_line):
+                with placed(path, number):
+                    joined_sentences(line.strip().split("\t"), is_pair=False)
             if self.text_parser.wants_encoded_text:
                 lines = [encode_fn(line) for line in lines]
             forests = [encode(line.forest) for line in self.text_parser.parse_lines(lines, first_line, path)]
