@@ -70,12 +70,13 @@ def test_a_string_is_one_sentence_and_a_blank_one_needs_no_search(trained, tmp_p
 
 
 def test_sentences_may_come_one_by_one(trained, tmp_path):
-    """As from an open file: they were read once, and the second time there were none."""
+    """As from an open file, whose lines have their ends: they were read once, and the second time there were none."""
     model = hub.from_pretrained(trained.folder, data_name_or_path=trained.data)
     sentences = [TREE, "", TREE]
-    assert model.translate(iter(sentences)) == model.translate(sentences)
-    assert model.parse(iter(sentences)) == model.parse(sentences)
-    model.explore(iter(sentences), tmp_path / "page.html")
+    lines = [f"{TREE}\n", "\n", f"{TREE}\r\n"]
+    assert model.translate(iter(lines)) == model.translate(sentences)
+    assert model.parse(iter(lines)) == model.parse(sentences)
+    model.explore(iter(lines), tmp_path / "page.html")
 
 
 def test_a_faulty_sentence_is_counted_among_all_and_may_be_skipped(trained, capsys):

@@ -51,12 +51,13 @@ class Classification(NamedTuple):
 
 
 def _of_one_or_many(method: Callable) -> Callable:
-    """Lets a method take a string, which is one sentence and has one result."""
+    """Lets a method take a string, which is one sentence and has one result, or lines with their ends, as of a file."""
 
     @functools.wraps(method)
     def of_one_or_many(self, sentences, *args, **kwargs):
         is_one = isinstance(sentences, str)
-        found = method(self, [sentences] if is_one else list(sentences), *args, **kwargs)
+        lines = [sentence.rstrip("\r\n") for sentence in ([sentences] if is_one else sentences)]
+        found = method(self, lines, *args, **kwargs)
         return found[0] if is_one else found
 
     return of_one_or_many
