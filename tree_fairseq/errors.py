@@ -63,7 +63,12 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def missing(path: str | os.PathLike, kind: str = "file") -> InputError:
-    """Returns the error about a file or a folder that does not exist; it names those beside it with a similar name."""
+    """Returns the error about a file or a folder that does not exist; it names those beside it with a similar name.
+
+    A folder where a file should be has its own error.
+    """
+    if os.path.isdir(path):
+        return InputError(f"this is a folder, not a {kind}", path)
     absolute = os.path.abspath(path)
     while not os.path.isdir(folder := os.path.dirname(absolute)):
         absolute = folder

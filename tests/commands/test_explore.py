@@ -72,6 +72,7 @@ def test_the_page_is_the_default(trained, tmp_path, monkeypatch):
         (("{data}",), "--path CHECKPOINT is missing"),
         (("{data}", "--path", "none.pt"), "none.pt"),
         (("{data}", "--path", "{path}", "--baseline", "none.pt"), "there is no such checkpoint"),
+        (("{data}", "--path", "{data}"), "this is a folder, not a checkpoint"),
         (("{data}", "--path", "{path}", "--baseline", "a.pt", "b", "c"), "--baseline is one CHECKPOINT"),
         (("{data}", "--path", "{path}", "--json", "no/a.json"), "the folder no does not exist"),
         (("{data}", "--path", "{path}", "--gen-subset", "dev"), "dev"),

@@ -91,6 +91,9 @@ def test_json(tmp_path):
         (tmp_path / "a").write_bytes(content)
         with pytest.raises(CorruptFileError, match=f"{tmp_path / 'a'} is not JSON"):
             read_json(tmp_path / "a")
+    for path, kind in ((tmp_path, "folder"), (os.devnull, "pipe or a device")):
+        with pytest.raises(CorruptFileError, match=f"^{path} is a {kind}, not a file$"):
+            read_json(path)
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])

@@ -99,7 +99,8 @@ def require_plain_file(path: str | os.PathLike) -> None:
     except OSError:
         return  # whoever opens it says why
     if not stat.S_ISREG(status.st_mode):
-        raise CorruptFileError(f"{os.fspath(path)} is not a file but a folder, a pipe or a device. Remove it")
+        kind = "folder" if stat.S_ISDIR(status.st_mode) else "pipe or a device"
+        raise CorruptFileError(f"{os.fspath(path)} is a {kind}, not a file")
     if status.st_size > _LARGE and 0 < 512 * status.st_blocks < status.st_size // _MOST_COMPRESSED:
         raise CorruptFileError(f"{os.fspath(path)} has {status.st_size} bytes, nearly all of them a hole. Remove it")
 
