@@ -18,6 +18,7 @@ from tests.nn.pretrained import save_albert
 from tests.nn.tiny import arguments
 from tree_fairseq.errors import InputError, MissingTreesError
 from tree_fairseq.nn import encoders
+from tree_fairseq.nn.extended_transformer import SourceEncoderTransformer
 from tree_fairseq.tree_insertion.criterion import SlotKlDivergence
 
 PARSED = ("--tree-parser", "right-branching", "--tree-sides", "source")
@@ -172,6 +173,21 @@ def test_encoders_of_symbol_trees_with_all_decoders(folder_of, encoder, decoder,
 
 def test_the_table_of_encoders_is_complete():
     assert set(encoders.ENCODERS) == {*ENCODERS, *OF_SYMBOLS}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("source_encoder", "backward", "^--source-encoder cannot be backward.*treeformer.*--user-dir"),
+        ("vertical_embedding", "leafs", "^--vertical-embedding cannot be leafs. Give one of leaf-distance, root-depth"),
+    ],
+)
+def test_values_that_no_parser_of_flags_has_seen_are_checked(name, value, message):
+    """Those of hydra, and of a checkpoint whose encoder is registered elsewhere."""
+    args = arguments("source_encoder_transformer_tiny")
+    setattr(args, name, value)
+    with pytest.raises(InputError, match=message):
+        SourceEncoderTransformer.build_model(args, None)
 
 
 @pytest.mark.parametrize("encoder", OF_SYMBOLS)

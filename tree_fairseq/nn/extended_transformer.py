@@ -5,6 +5,7 @@ import logging
 from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import make_dataclass
+from enum import EnumMeta
 from typing import Any, Callable, Optional
 
 from fairseq.data import Dictionary
@@ -190,7 +191,15 @@ class EncoderChoiceTransformer(ExtendedTransformer):
 
 
 def transformer_config(args: Namespace, flags: type[FairseqDataclass]) -> TransformerConfig:
-    """Returns the options of fairseq's transformer and of ``flags``; ``args`` come from hydra or a command line."""
+    """Returns the options of fairseq's transformer and of ``flags``; ``args`` come from hydra or a command line.
+
+    Raises InputError about a value that is none of the choices: hydra and checkpoints may have any.
+    """
+    for own in options_of(flags):
+        value = getattr(args, own.name, None)
+        if isinstance(own.type, EnumMeta) and value is not None and str(value) not in map(str, own.type):
+            hint = f"Give one of {', '.join(map(str, own.type))}, or the --user-dir that registers it."
+            raise InputError(f"{flag_of(own.name)} cannot be {value}", hint=hint)
     # From hydra, fairseq copies only the fields of the class.
     return make_dataclass("ModelConfig", [], bases=(flags, TransformerConfig)).from_namespace(args)
 
