@@ -330,6 +330,11 @@ def test_a_leaf_without_text_joins_no_others():
         assert language.write(tree).split() == ["a", "+", "+", "c"]
 
 
+def test_a_line_of_comments_alone_is_no_program():
+    with pytest.raises(EmptySymbolTreeError, match="only comments"):
+        notation_named("java").read("// nothing")
+
+
 def test_a_program_whose_text_has_another_tree_is_refused_and_not_changed():
     pytest.importorskip("tree_sitter_ruby", reason="no grammar: pip install tree-sitter-ruby")
     with pytest.raises(NotationError, match="cannot be written back as it was read"):

@@ -124,6 +124,9 @@ class TreeSitter(Language):
         for layout in _LAYOUTS:
             kept = self.parse(line, layout) if layout else tree
             written = self.write(kept)
+            if not written:
+                message = "there are only comments on the line"
+                raise EmptySymbolTreeError(message, hint="Remove it, and its parallel line.")
             if (written == line and not layout) or self._is_tree_of(written, kept, layout):
                 return kept
             if layout & Layout.COLUMNS and written != line and self._is_tree_of(written, tree, Layout.NONE):
