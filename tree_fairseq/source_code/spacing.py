@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 # In place of the type of a node, for the token of a leaf, and for a sign before an operand or a name.
 LEAF, PREFIX = "", "<prefix>"
-# For a line break, with the place of the next line as its text; for no blank; and around a node with such breaks, and
+# For a line break, with the place of the next line as its text; for no blank; and around a node with breaks, and
 # before each of its children.
 _MARKS = BREAK, TOUCH, BEGIN, END, PART = "<break>", "<touch>", "<begin>", "<end>", "<part>"
 
@@ -58,7 +58,7 @@ class Spacing:
                 is_joined = True
             elif type_name == BREAK:
                 lines.append(line)
-                line = " " * ({"=": nodes[-1][1], ">": nodes[-1][0] + 4, "<": nodes[-1][0]}[text] if text else 0)
+                line = " " * {"=": nodes[-1][1], ">": nodes[-1][0] + 4, "<": nodes[-1][0]}[text]
                 is_joined = True
             if type_name in _MARKS:
                 continue

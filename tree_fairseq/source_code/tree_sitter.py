@@ -2,10 +2,10 @@
 
 A node has the tokens between its children as words: ``if_statement 'if condition consequence``. Text is the tokens from
 left to right, with the blanks that people write. Comments are left out. Where the text of a program would not have the
-same tree, because line breaks end its statements, the breaks between the parts of a node are words, too. Where that is
-not enough, because blanks separate words, as in Bash, a word without text stands between parts that touch. Where lines
-are indented, as in Haskell, a break says whether the next line begins below the child before (``=``), deeper than the
-line in which the node begins (``>``), or level with it (``<``).
+same tree, because line breaks end its statements, the breaks between the parts of a node are words, too. A break says
+whether the next line begins below the child before (``=``), deeper than the line in which the node begins (``>``), or
+level with it (``<``). Where that is not enough, because blanks separate words, as in Bash, a word without text stands
+between parts that touch.
 """
 
 from __future__ import annotations
@@ -39,16 +39,14 @@ class Wrapper(NamedTuple):
     path: tuple[str, ...]
 
 
-class Layout(enum.IntFlag):
-    """Which parts of the layout of a program its tree keeps."""
+class Layout(enum.IntEnum):
+    """How much of the layout of a program its tree keeps."""
 
     NONE = 0
-    BREAKS = 1
-    TOUCHES = 2  # which parts touch
-    COLUMNS = 4  # how far lines are indented
+    BREAKS = 1  # and how far lines are indented
+    ALL = 2  # breaks, and which parts touch
 
 
-_LAYOUTS = [Layout(parts) for parts in (0, 1, 3, 5, 7)]  # from the least to the most
 _APART = Spacing(is_apart=True)
 _WHOLE = Wrapper("file", "", "", ())
 
@@ -121,7 +119,7 @@ class TreeSitter(Language):
 
     def _as_written(self, line: str, tree: Tree) -> Tree:
         """The tree with the least layout that makes its text have the same tree."""
-        for layout in _LAYOUTS:
+        for layout in Layout:
             kept = self.parse(line, layout) if layout else tree
             written = self.write(kept)
             if not written:
@@ -129,7 +127,7 @@ class TreeSitter(Language):
                 raise EmptySymbolTreeError(message, hint="Remove it, and its parallel line.")
             if (written == line and not layout) or self._is_tree_of(written, kept, layout):
                 return kept
-            if layout & Layout.COLUMNS and written != line and self._is_tree_of(written, tree, Layout.NONE):
+            if layout and written != line and self._is_tree_of(written, tree, Layout.NONE):
                 return self._as_written(written, tree)  # lines of several depths have become level
         raise syntax_error(self.name, "it cannot be written back as it was read", line)
 
@@ -155,8 +153,7 @@ class TreeSitter(Language):
         tokens = list(_tokens(tree))
         if ("", TOUCH) not in tokens:
             text = self._spacing.join(tokens)
-            layouts = (layout for layout in _LAYOUTS if not layout & Layout.TOUCHES)
-            if self._is_known or any(self._is_tree_of(text, tree, layout) for layout in layouts):
+            if self._is_known or any(self._is_tree_of(text, tree, layout) for layout in (Layout.NONE, Layout.BREAKS)):
                 return text
         return _APART.join(tokens)
 
@@ -185,7 +182,7 @@ def _tokens(tree: Tree) -> Iterator[tuple[str, str]]:
             raise ValueError(f"{item.label!r} has {len(item.children)} children")
         if len(parts) > 1 and isinstance(parts[0], tuple) and _SIGIL.fullmatch(parts[0][0]):
             parts[0] = parts[0][0], PREFIX
-        if any(isinstance(part, tuple) and part[1] == BREAK and part[0] for part in parts):
+        if any(isinstance(part, tuple) and part[1] == BREAK for part in parts):
             marked = ([("", PART), part] if isinstance(part, Tree) else [part] for part in parts)
             parts = [("", BEGIN), *itertools.chain.from_iterable(marked), ("", END)]
         stack += reversed(parts)
@@ -229,7 +226,7 @@ class _Reader:
 
     def __init__(self, source: bytes, layout: Layout):
         self._source, self._layout = source, layout
-        self._lines = source.decode().split("\n") if layout & Layout.COLUMNS else []
+        self._lines = source.decode().split("\n") if layout else []
 
     def tree(self, here: Any, type_name: str | None = None, skip_ends: bool = False) -> Tree:
         """The tree of a node, under a name of its own; ``skip_ends`` leaves out its brackets."""
@@ -271,12 +268,10 @@ class _Reader:
         if first.start_point.row > child.start_point.row:
             return  # the node has the break
         if before.row is not None and child.start_point.row > before.row:
-            place = ""
-            if self._layout & Layout.COLUMNS:
-                is_deeper = first.start_point.column > indentation(self._lines[here.start_point.row])
-                place = "=" if first.start_point.column == before.column else ">" if is_deeper else "<"
+            is_deeper = first.start_point.column > indentation(self._lines[here.start_point.row])
+            place = "=" if first.start_point.column == before.column else ">" if is_deeper else "<"
             yield "'" + escape_label("\n" + place)
-        elif self._layout & Layout.TOUCHES and first.start_byte == before.byte:
+        elif self._layout == Layout.ALL and first.start_byte == before.byte:
             yield _TOUCH
 
 
