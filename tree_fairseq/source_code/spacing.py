@@ -48,19 +48,18 @@ class Spacing:
         nodes: list[list[int]] = []  # the indentation of the line where a node begins, and the column of its last child
         begun: list[list[int]] = []  # nodes whose child begins with the next token
         for text, type_name in tokens:
-            if type_name == BEGIN:
-                nodes.append([indentation(line), 0])
-            elif type_name == PART:
-                begun.append(nodes[-1])
-            elif type_name == END:
-                nodes.pop()
-            elif type_name == TOUCH:
-                is_joined = True
-            elif type_name == BREAK:
-                lines.append(line)
-                line = " " * {"=": nodes[-1][1], ">": nodes[-1][0] + 4, "<": nodes[-1][0]}[text]
-                is_joined = True
             if type_name in _MARKS:
+                if type_name == BEGIN:
+                    nodes.append([indentation(line), 0])
+                elif type_name == PART:
+                    begun.append(nodes[-1])
+                elif type_name == END:
+                    nodes.pop()
+                else:
+                    is_joined = True
+                if type_name == BREAK:
+                    lines.append(line)
+                    line = " " * {"=": nodes[-1][1], ">": nodes[-1][0] + 4, "<": nodes[-1][0]}[text]
                 continue
             in_parentheses = bool(opened) and opened[-1] == "("
             if not is_joined and self._has_blank(left, left_type, text, type_name, in_parentheses):
