@@ -16,6 +16,7 @@ from tree_fairseq.errors import ScoringError
 from tree_fairseq.scoring import execution
 from tree_fairseq.scoring.execution import Database, Execution, filled, is_ordered
 from tree_fairseq.scoring.query_sandbox import comparable
+from tree_fairseq.trees.notations import notation_named
 
 ROWS = [(number % 3, f"name {number % 4}", number / 2, None if number % 5 else b"\0\xff") for number in range(12)]
 
@@ -48,6 +49,11 @@ def test_names_of_columns_do_not_count_but_their_order_does(path):
     assert right(path, down, down.lower(), "SELECT t.b AS x FROM t ORDER BY -c") == [True, True]
     assert right(path, "SELECT a, b FROM t", "SELECT b, a FROM t") == [False]
     assert right(path, "SELECT b -- names§FROM t§ORDER BY c DESC", down, "SELECT b FROM t") == [True, False]
+
+
+def test_lines_break_as_in_the_dialect(path):
+    found = Execution(path, ["SELECT b # it's§FROM t§WHERE b = 'name 1'"], path, notation_named("sql:mysql"))
+    assert [answer.rows for answer in found.answers] == [3]
 
 
 def test_equal_numbers_are_equal_and_texts_are_no_numbers(path):

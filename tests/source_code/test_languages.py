@@ -265,6 +265,10 @@ def test_languages_are_notations_with_dialects():
     ("name", "line", "written"),
     [
         ("sql", "SELECT a -- it's§FROM t§WHERE b = '§ 1'", "SELECT a FROM t WHERE b = '§ 1'"),
+        ("sql", "SELECT '\\'§FROM t;§-- it's", "SELECT '\\' FROM t"),
+        ("sql:mysql", "SELECT a # it's§FROM t§WHERE b = '§ 1'", "SELECT a FROM t WHERE b = '§ 1'"),
+        ("sql:snowflake", "SELECT a // it's§FROM t§WHERE b = '§ 1'", "SELECT a FROM t WHERE b = '§ 1'"),
+        ("sql:mysql", "SELECT 'it\\'s'§FROM t§WHERE b = '§ 1'", "SELECT 'it''s' FROM t WHERE b = '§ 1'"),
         ("javascript", "a = 1§b = 2", "a = 1§b = 2"),  # the break ends a statement
         ("javascript", "a = 1;§b = 2;", "a = 1;b = 2;"),
         ("javascript", 'x = <a b="c">d {e}, f</a>;', 'x = <a b="c">d {e}, f</a>;'),  # blanks are a part of the text

@@ -162,8 +162,9 @@ class Execution:
 
     def __init__(self, database: Path, references: Sequence[str], path: Path, notation: Notation | None = None):
         self._translated = notation.translated if isinstance(notation, Sql) else str
+        self._with_line_breaks = notation.with_line_breaks if isinstance(notation, Sql) else with_line_breaks
         self._values = read_values(path.with_suffix(".variables"), len(references))
-        self._database, self._references = Database(database), list(map(with_line_breaks, references))
+        self._database, self._references = Database(database), list(map(self._with_line_breaks, references))
         self.answers = self._run(references)
         self.failed = [number for number, answer in enumerate(self.answers) if answer.error]
         self.empty = sum(not answer.rows and not answer.error for answer in self.answers)
@@ -182,7 +183,7 @@ class Execution:
 
     def _run(self, queries: Sequence[str]) -> list[Answer]:
         try:
-            pairs = zip_equal(map(with_line_breaks, queries), self._values)
+            pairs = zip_equal(map(self._with_line_breaks, queries), self._values)
             return [self._database.answer(self._translated(filled(*pair))) for pair in pairs]
         finally:
             self._database.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import logging
 import re
+from collections.abc import Iterable
 from importlib import metadata
 from typing import Any
 
@@ -24,13 +25,22 @@ _STATEMENTS = (
     *("Query", "Values", "Insert", "Update", "Delete", "Merge"),
     *("Create", "Drop", "Alter", "TruncateTable"),
 )
-# A line break, and what it does not stand for one in: strings, quoted names, and comments that it does not end.
-_BREAK = re.compile(rf"('[^']*'|\"[^\"]*\"|`[^`]*`|--[^{LINE_BREAK}]*|/\*.*?\*/)|{LINE_BREAK}")
 
 
-def with_line_breaks(query: str) -> str:
+def _line_breaks(comments: Iterable[str], has_escapes: bool) -> re.Pattern:
+    """Finds line breaks, and what holds no break: strings, quoted names, and comments up to their end."""
+    inner = r"(?:\\.|[^\\%s])*" if has_escapes else "[^%s]*"
+    kept = [quote + inner % quote + quote for quote in "'\"`"]
+    kept += [f"{re.escape(comment)}[^{LINE_BREAK}]*" for comment in comments]
+    return re.compile(rf"({'|'.join(kept)}|/\*.*?\*/)|{LINE_BREAK}")
+
+
+_LINE_BREAKS = _line_breaks(["--"], False)
+
+
+def with_line_breaks(query: str, line_breaks: re.Pattern = _LINE_BREAKS) -> str:
     """A query with the line breaks that a corpus of one query a line marks; in strings the mark stands for itself."""
-    return _BREAK.sub(lambda found: found[1] or "\n", query) if LINE_BREAK in query else query
+    return line_breaks.sub(lambda found: found[1] or "\n", query) if LINE_BREAK in query else query
 
 
 def quiet_sqlglot(needed_for: str) -> Any:
@@ -59,23 +69,26 @@ class Sql(Language):
         self._sqlglot = quiet_sqlglot(f"--notation {self.name}")
         self._statements = tuple(getattr(self._sqlglot.exp, name) for name in _STATEMENTS)
         try:
-            self._sqlglot.Dialect.get_or_raise(dialect or None)
+            tokenizer = self._sqlglot.Dialect.get_or_raise(dialect or None).tokenizer_class
         except ValueError as error:
             raise NotationError(f"{self.name}: {error}") from None
+        comments = (mark for mark in tokenizer.COMMENTS if isinstance(mark, str))  # pairs are those of /* ... */
+        self._line_breaks = _line_breaks(comments, "\\" in tokenizer.STRING_ESCAPES)
 
     def identity(self) -> dict[str, str]:
         return {"name": self.name, "library": "sqlglot", "version": metadata.version("sqlglot")}
 
     def parse(self, text: str) -> Tree:
         try:
-            statements = self._sqlglot.parse(with_line_breaks(text), read=self.dialect or None)
+            statements = self._sqlglot.parse(self.with_line_breaks(text), read=self.dialect or None)
         except self._sqlglot.errors.SqlglotError as error:
             found = (getattr(error, "errors", None) or [{}])[0]
             message = (found.get("description") or str(error).split("\n")[0]).partition(" but got <")[0].rstrip(".")
             raise syntax_error("SQL", message, text, found.get("line"), found.get("col")) from None
         except (AttributeError, TypeError, ValueError, KeyError, IndexError):
             raise syntax_error("SQL", "sqlglot cannot read this query", text) from None
-        statements = [statement for statement in statements if statement is not None]
+        semicolon = self._sqlglot.exp.Semicolon  # one with a comment behind it
+        statements = [each for each in statements if each is not None and not isinstance(each, semicolon)]
         if len(statements) != 1:
             raise NotationError(f"{len(statements)} statements", hint="A line contains one statement.")
         if not isinstance(statements[0], self._statements):
@@ -85,6 +98,10 @@ class Sql(Language):
 
     def unparse(self, tree: Tree) -> str:
         return _text_in(self.dialect, tree.fold(self._expression))
+
+    def with_line_breaks(self, query: str) -> str:
+        """A query with the line breaks that are marked outside of the strings and comments of the dialect."""
+        return with_line_breaks(query, self._line_breaks)
 
     def translated(self, query: str) -> str:
         """A query of another dialect as SQLite runs it; without one, and if it does not parse, as it is."""
