@@ -213,6 +213,7 @@ def test_a_text_in_double_quotes_is_allowed_where_a_value_stands(query):
         "WITH RECURSIVE n AS (SELECT 1 AS x UNION SELECT x + 1 FROM n) SELECT x FROM n",
         "SELECT value FROM state, JSON_EACH(capital)",
         "SELECT DISTINCT COUNT(DISTINCT name), COUNT(*), MAX(name, area), MIN(DISTINCT name, area) FROM state",
+        "SELECT MAX(COUNT(*)) OVER (), SUM(SUM(area)) FILTER (WHERE name > 'a') OVER () FROM state GROUP BY name",
         "SELECT * FROM state, city ORDER BY name",
         "SELECT s.name AS name FROM state AS s, city AS c ORDER BY name",
         f"SELECT {', '.join(['area'] * 20)} FROM state",

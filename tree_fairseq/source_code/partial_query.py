@@ -145,7 +145,8 @@ class PartialQuery:
             if is_aggregate and not place.may_aggregate:
                 raise Unbound
             role = "column" if kind == "Column" else "expression"
-            may_aggregate = (place.may_aggregate and not is_aggregate) or kind == "Window"
+            is_windowed = self._open is not None and self._open.kind in ("Window", "Filter")  # SUM(SUM(x)) OVER ()
+            may_aggregate = (place.may_aggregate and (is_windowed or not is_aggregate)) or kind == "Window"
             place = place._replace(role=role, may_aggregate=may_aggregate)
         elif place.role == "table" and kind != "Table":
             place = place._replace(role="derived table")
