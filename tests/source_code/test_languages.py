@@ -317,6 +317,31 @@ def test_breaks_and_blanks_are_kept_where_a_language_needs_them(module, line):
     assert "".join(written.split()) == "".join(re.sub("{- # .* -}| # .", "", line).split())
 
 
+def test_a_method_needs_no_class_around_it():
+    lines_of("java")
+    for line in ("async add(a, b = 1) { return a + b; } // a sum", "static get size() { return 1; }"):
+        language = notation_named("javascript")
+        tree = language.read(line)
+        assert language.write(tree).startswith(line.partition("{")[0])
+        assert language.read(language.write(tree)) == tree
+    with pytest.raises(NotationError):
+        notation_named("javascript").read("a() {} } class B {")
+
+
+@pytest.mark.parametrize(
+    ("line", "first"),
+    [("<?php§echo $x;", "<?php"), ("function f($x) { return $x; }", "function"), ("public function f() {}", "public")],
+)
+def test_php_needs_neither_a_tag_nor_a_class(line, first):
+    pytest.importorskip("tree_sitter_php", reason="no grammar: pip install tree-sitter-php")
+    language = notation_named("tree-sitter:tree_sitter_php")
+    tree = language.read(line)
+    assert language.write(tree).split()[0] == first
+    assert language.read(language.write(tree)) == tree
+    with pytest.raises(NotationError, match="column 12: not .* is missing"):
+        language.read("function f( { return $x; }")  # the text of a page
+
+
 @pytest.mark.parametrize("module", ["trees/tree.py", "source_code/tree_sitter.py", "support/files.py"])
 def test_indented_programs_mean_the_same(module):
     lines_of("java")
@@ -352,7 +377,10 @@ def test_a_grammar_of_several_dialects_has_a_function_for_each(monkeypatch):
     monkeypatch.delattr(grammar, "language")
     line = "x = f(y)"
     assert TreeSitter("tree_sitter_python").write(TreeSitter("tree_sitter_python").read(line)) == line
-    monkeypatch.delattr(grammar, "language_python")
+    monkeypatch.setattr(grammar, "language_python_only", grammar.language_python, raising=False)
+    monkeypatch.delattr(grammar, "language_python")  # that of PHP reads HTML
+    assert TreeSitter("tree_sitter_python").write(TreeSitter("tree_sitter_python").read(line)) == line
+    monkeypatch.delattr(grammar, "language_python_only")
     with pytest.raises(MissingLibraryError, match="neither language"):
         TreeSitter("tree_sitter_python")
 

@@ -51,16 +51,23 @@ _APART = Spacing(is_apart=True)
 _WHOLE = Wrapper("file", "", "", ())
 
 
+def _member(class_body: str) -> Wrapper:
+    return Wrapper("member", "class X {", "\n}", ("class_declaration", class_body))  # may end with a comment
+
+
 def _wrappers(class_body: str) -> tuple[Wrapper, ...]:
-    member = ("class_declaration", class_body)
-    return (
-        Wrapper("member", "class X {", "\n}", member),  # the fragment may end with a comment
-        _WHOLE,
-        Wrapper("statement", "class X {void x(){", "\n}}", (*member, "method_declaration", "block")),
-    )
+    member = _member(class_body)
+    block = (*member.path, "method_declaration", "block")
+    return (member, _WHOLE, Wrapper("statement", "class X {void x(){", "\n}}", block))
 
 
-_WRAPPERS = {"java": _wrappers("class_body"), "c_sharp": _wrappers("declaration_list")}
+_WRAPPERS = {
+    "java": _wrappers("class_body"),
+    "c_sharp": _wrappers("declaration_list"),
+    "javascript": (_WHOLE, _member("class_body")),
+    "typescript": (_WHOLE, _member("class_body")),
+    "php": (_WHOLE, _member("declaration_list")),
+}
 
 
 class TreeSitter(Language):
@@ -79,8 +86,10 @@ class TreeSitter(Language):
         library = import_library("tree_sitter", "code", purpose)
         key = module.replace("tree_sitter_", "")
         grammars = import_library(module, "code", purpose)
-        # A module with several dialects has a function for each, such as that of TypeScript.
-        function = getattr(grammars, "language", None) or getattr(grammars, f"language_{key}", None)
+        # A module with several dialects has a function for each, such as that of TypeScript. With language_php, PHP
+        # without a tag is the text of a page.
+        names = ("language", f"language_{key}_only", f"language_{key}")
+        function = next((getattr(grammars, name) for name in names if hasattr(grammars, name)), None)
         if function is None:
             raise MissingLibraryError(f"{purpose}: {module} has neither language() nor language_{key}()")
         self._parser = library.Parser(library.Language(function()))
