@@ -84,6 +84,13 @@ def test_clauses_stay_in_their_places():
     assert {"Column", "Literal", "Subquery", "Count"} <= types["EQ.expression"]
 
 
+def test_the_parser_is_asked_in_programs_with_line_breaks_too():
+    trees_of("java")  # skips without tree-sitter
+    language = notation_named("tree-sitter:tree_sitter_python")
+    types = probe(language, [language.read(line) for line in ("x = 1§y = a + z", "f(a)§g(b)")]).types
+    assert types["binary_operator.left"] >= {"identifier", "integer"}
+
+
 def test_types_are_saved_and_loaded(python_types, tmp_path):
     python_types.save(tmp_path / "types.txt")
     assert FieldTypes.load(tmp_path / "types.txt").types == python_types.types

@@ -172,6 +172,6 @@ def _with_subtree(tree: Tree, place: int, subtree: Tree) -> Tree:
 def _is_read_back(language: Language, tree: Tree) -> bool:
     whole = language.whole(tree)
     try:
-        return language.whole(language.parse(language.unparse(whole))) == whole
+        return language.is_tree_of(language.unparse(whole), whole)
     except Exception:
         return False

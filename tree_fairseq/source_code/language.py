@@ -77,10 +77,16 @@ class Language(Notation):
         try:
             whole = self.whole(tree)
             text = self.unparse(whole).replace("\n", LINE_BREAK)
-            found = self.parse(text)
             # The tree that was written needs no second writing to show that it is stable.
-            return self.is_exact or self.whole(found) == whole or self._as_written(text, found) is not None
+            return (not self.is_exact and self.is_tree_of(text, whole)) or self._read(text) is not None
         except Exception:
+            return False
+
+    def is_tree_of(self, text: str, whole: Tree) -> bool:
+        """Whether the parser finds a tree, whose leaves are not spelled, in the text that is written for it."""
+        try:
+            return self.whole(self.parse(text)) == whole
+        except InputError:
             return False
 
     def leaf_text(self, label: str) -> str | None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import enum
 import itertools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib import metadata
 from typing import Any, NamedTuple
 
@@ -146,6 +146,9 @@ class TreeSitter(Language):
         except SymbolTreeError:
             return False
 
+    def is_tree_of(self, text: str, whole: Tree) -> bool:
+        return any(self._is_tree_of(text, whole, layout) for layout in _layouts(_tokens(whole)))
+
     @staticmethod
     def _inside(root: Any, wrapper: Wrapper) -> Any:
         """The node whose children are the fragment; None if the fragment closes what is around it."""
@@ -162,7 +165,7 @@ class TreeSitter(Language):
         tokens = list(_tokens(tree))
         if ("", TOUCH) not in tokens:
             text = self._spacing.join(tokens)
-            if self._is_known or any(self._is_tree_of(text, tree, layout) for layout in (Layout.NONE, Layout.BREAKS)):
+            if self._is_known or self.is_tree_of(text, tree):
                 return text
         return _APART.join(tokens)
 
@@ -195,6 +198,14 @@ def _tokens(tree: Tree) -> Iterator[tuple[str, str]]:
             marked = ([("", PART), part] if isinstance(part, Tree) else [part] for part in parts)
             parts = [("", BEGIN), *itertools.chain.from_iterable(marked), ("", END)]
         stack += reversed(parts)
+
+
+def _layouts(tokens: Iterable[tuple[str, str]]) -> tuple[Layout, ...]:
+    """How much of its layout the tree of these tokens may keep."""
+    kinds = {kind for _, kind in tokens}
+    if TOUCH in kinds:
+        return (Layout.ALL,)
+    return (Layout.BREAKS,) if BREAK in kinds else (Layout.NONE, Layout.BREAKS)
 
 
 def _token(text: str, type_name: str) -> tuple[str, str]:
