@@ -342,6 +342,27 @@ def test_php_needs_neither_a_tag_nor_a_class(line, first):
         language.read("function f( { return $x; }")  # the text of a page
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "diff <(sort a) <(sort b) | tee >(wc -l)",
+        '[ -z "$a" ] && [ $(find b) = b ]',
+        "{ time find / &>/dev/null; } 2>&1",
+        "find ${DIR} \\( -ctime ${TIME} -o -atime 1 \\)",
+        "cp {} {}.tmp$$ b",
+        "groups | tr \\  \\\\n",  # the first name is a blank
+        "seq 3|sort;x=`ls`",
+        "if [ -e a ]; then§    ls \\§        -l§fi",
+    ],
+)
+def test_blanks_of_bash_are_those_that_were_read(line):
+    pytest.importorskip("tree_sitter_bash", reason="no grammar: pip install tree-sitter-bash")
+    language = notation_named("tree-sitter:tree_sitter_bash")
+    tree = language.read(line.replace(" b", "  b"))
+    assert language.write(tree) == line
+    assert language.accepts(tree)
+
+
 @pytest.mark.parametrize("module", ["trees/tree.py", "source_code/tree_sitter.py", "support/files.py"])
 def test_indented_programs_mean_the_same(module):
     lines_of("java")

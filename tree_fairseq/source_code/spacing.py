@@ -121,5 +121,6 @@ def _is_operator(text: str, type_name: str) -> bool:
 TABLE = {
     "java": Spacing(),
     "javascript": Spacing(after_colon=True),
+    "bash": Spacing(is_apart=True),
     "c_sharp": Spacing(before_brace=False, before_keyword=frozenset()),
 }

@@ -4,8 +4,8 @@ A node has the tokens between its children as words: ``if_statement 'if conditio
 left to right, with the blanks that people write. Comments are left out. Where the text of a program would not have the
 same tree, because line breaks end its statements, the breaks between the parts of a node are words, too. A break says
 whether the next line begins below the child before (``=``), deeper than the line in which the node begins (``>``), or
-level with it (``<``). Where that is not enough, because blanks separate words, as in Bash, a word without text stands
-between parts that touch.
+level with it (``<``). Where that is not enough, a word without text stands between parts that touch. In Bash it always
+does, because blanks separate words.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from tree_fairseq.trees.tree import Tree
 
 _TOUCH = "'"  # no blank between two parts
 _SIGIL = re.compile(r"[-+*&$@!~#'^]+")  # where it begins a node, it belongs to what follows
+_HIDDEN = re.compile(r"\s*(.*?(?:\\[ \t])?)\s*", re.DOTALL)  # text between tokens; a blank may be escaped, as in Bash
 _LITERAL = re.compile("string|char(acter)?_literal|regex")
 
 
@@ -96,11 +97,14 @@ class TreeSitter(Language):
         self._wrappers = _WRAPPERS.get(key, (_WHOLE,))
         self._spacing = TABLE.get(key, Spacing())
         self._is_known = key in TABLE
+        # Where blanks separate words, the same tree may be another program: `[-z` is no `[ -z`.
+        self._layouts = (Layout.ALL,) if self._spacing.is_apart else tuple(Layout)
 
     def identity(self) -> dict[str, str]:
         return {"name": self.name, "library": self._module, "version": metadata.version(_distribution(self._module))}
 
-    def parse(self, text: str, layout: Layout = Layout.NONE) -> Tree:
+    def parse(self, text: str, layout: Layout | None = None) -> Tree:
+        layout = self._layouts[0] if layout is None else layout
         if not text.replace(LINE_BREAK, "").strip():
             raise EmptySymbolTreeError("there is no program on the line", hint="Remove it, and its parallel line.")
         first_error = None
@@ -128,16 +132,16 @@ class TreeSitter(Language):
 
     def _as_written(self, line: str, tree: Tree) -> Tree:
         """The tree with the least layout that makes its text have the same tree."""
-        for layout in Layout:
-            kept = self.parse(line, layout) if layout else tree
+        for layout in self._layouts:
+            kept = tree if layout == self._layouts[0] else self.parse(line, layout)
             written = self.write(kept)
             if not written:
                 message = "there are only comments on the line"
                 raise EmptySymbolTreeError(message, hint="Remove it, and its parallel line.")
-            if (written == line and not layout) or self._is_tree_of(written, kept, layout):
+            if written == line or self._is_tree_of(written, kept, layout):
                 return kept
-            if layout and written != line and self._is_tree_of(written, tree, Layout.NONE):
-                return self._as_written(written, tree)  # lines of several depths have become level
+            if layout and self._is_tree_of(written, self.parse(line, Layout.NONE), Layout.NONE):
+                return self._as_written(written, self.parse(written))  # lines of several depths have become level
         raise syntax_error(self.name, "it cannot be written back as it was read", line)
 
     def _is_tree_of(self, text: str, tree: Tree, layout: Layout) -> bool:
@@ -223,6 +227,12 @@ def _is_text(here: Any) -> bool:
     return here.is_named and (here.child_count == 0 or _LITERAL.search(here.type) is not None)
 
 
+def _token_text(here: Any) -> str:
+    """The text of a token, in the usual form: a grammar may name several by one, as Bash's names ``$$`` ``$``."""
+    text = here.text.decode()
+    return here.type if "".join(text.split()).lower() in ("", "".join(here.type.split()).lower()) else text
+
+
 def _first_token(here: Any) -> Any:
     """The first token of a node, which may begin with blanks or a break, such as Ruby's "rescue"."""
     while not _is_text(here):
@@ -272,7 +282,7 @@ class _Reader:
                     names.append(here.field_name_for_child(place) or "_")
                     children.append(self.tree(child))
                 else:
-                    names.append("'" + escape_label(child.type))
+                    names.append("'" + escape_label(_token_text(child)))
             last = child.end_byte
         words: list[str] = []
         for name, group in itertools.groupby(names):
@@ -282,8 +292,8 @@ class _Reader:
 
     def _between(self, before: _Before, child: Any, here: Any, last: int) -> Iterator[str]:
         """Yields the words for what stands between a part of a node and the part before."""
-        if hidden := self._source[last : child.start_byte].strip():
-            yield "'" + escape_label(hidden.decode())  # such as the semicolon between the rows of a matrix in Julia
+        if hidden := _HIDDEN.fullmatch(self._source[last : child.start_byte].decode())[1]:
+            yield "'" + escape_label(hidden)  # such as the semicolon between the rows of a matrix in Julia
         first = _first_token(child)
         if first.start_point.row > child.start_point.row:
             return  # the node has the break
