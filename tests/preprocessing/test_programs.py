@@ -66,6 +66,7 @@ def test_a_split_is_added_with_the_spelling_of_the_folder(tmp_path):
     preprocess(tmp_path / "text", tmp_path / "bin", *dictionaries, splits=("test",))
     assert stored(tmp_path / "bin", "test") == QUERIES[:2]
     assert stored(tmp_path / "bin", "train") == QUERIES
+    assert Manifest.load(tmp_path / "bin").symbols["sql"].types == "types.sql.txt"  # for --grammar language
     (tmp_path / "bin" / "spelling.sql.json").unlink()
     with pytest.raises(InputError, match=r"spelling\.sql\.json"):
         preprocess(tmp_path / "text", tmp_path / "other", *dictionaries, splits=("test",))
@@ -82,13 +83,16 @@ def test_lines_that_do_not_parse_are_all_named(tmp_path):
 def test_pairs_that_do_not_parse_are_left_out_and_test_pairs_are_kept_as_wrong(tmp_path):
     write(tmp_path / "text", "train", [QUERIES[0], WRONG, *QUERIES[1:]])
     write(tmp_path / "text", "test", [WRONG, QUERIES[1]])
-    log = preprocess(tmp_path / "text", tmp_path / "bin", "--on-parse-error", "skip-pair")
+    write(tmp_path / "text", "valid", [*QUERIES, *[WRONG] * 12])
+    splits = "train", "valid", "test"
+    log = preprocess(tmp_path / "text", tmp_path / "bin", "--on-parse-error", "skip-pair", splits=splits)
     assert stored(tmp_path / "bin", "train") == QUERIES
     questions = list(token_words(tmp_path / "bin" / "train.en-sql.en", load_dictionary(tmp_path / "bin", "en")))
     assert [words[1] for words in questions[:3]] == ["0", "2", "3"]
     assert stored(tmp_path / "bin", "test") == ["<unk>", QUERIES[1]]
     assert "train: 1 pairs with a line that does not parse are left out" in log
     assert "test: 1 pairs with a line that does not parse stay" in log
+    assert "valid: 12 pairs with a line that does not parse are left out" in log and "... and 2 more\n" in log
     assert "test.sql: a model can produce 50.0 % of the trees" in log
 
 

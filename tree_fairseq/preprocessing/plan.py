@@ -351,7 +351,7 @@ def start_manifest(plan: PreprocessPlan) -> Manifest:
         new, old = side.record(), manifest.symbols.get(side.lang)
         manifest.keep_splits(old, new, plan.written_splits, f"symbol trees of {side.lang}")
         if old is not None:
-            new.grammar, new.degree = old.grammar, old.degree
+            new.grammar, new.types, new.degree = old.grammar, old.types, old.degree
         manifest.symbols[side.lang] = new
     plan.text.begin(manifest, plan.written_splits)
     return manifest

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tree_fairseq.data_bin.staging import PARSED, Work
 from tree_fairseq.data_bin.text_record import BPE
-from tree_fairseq.errors import InputError
+from tree_fairseq.errors import SHOWN, InputError
 from tree_fairseq.parsing.corpus import parse_corpus
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions, registered_parser
@@ -32,7 +32,6 @@ from tree_fairseq.trees.text import Chunk, FaultyLines, chunk_lines, read_lines,
 logger = logging.getLogger(__name__)
 
 SKIP = "skip-pair"
-_SHOWN = 10  # faulty lines that a warning names
 _PROBED = 20_000  # lines whose fields the parser of the language is asked about
 
 Faults = dict[int, str]  # the numbers of lines that do not parse, with the messages
@@ -117,9 +116,10 @@ def _without(inputs: Inputs, faults: dict[str, Faults], work: Work, folder: str)
     for split, wrong in faults.items():
         if wrong:
             fate = "stay, and count as wrong" if split.startswith("test") else "are left out"
-            shown = "\n".join([wrong[number] for number in sorted(wrong)][:_SHOWN])
+            shown = [wrong[number] for number in sorted(wrong)][:SHOWN]
+            more = [f"... and {len(wrong) - SHOWN} more"] if len(wrong) > SHOWN else []
             text = "[trees] %s: %d pairs with a line that does not parse %s:\n%s"
-            logger.warning(text, split, len(wrong), fate, shown)
+            logger.warning(text, split, len(wrong), fate, "\n".join([*shown, *more]))
     return kept
 
 

@@ -107,5 +107,5 @@ def syntax_error(
     if line is not None and column is not None:
         before = sum(len(part) + 1 for part in lines[: line - 1])
         column = min(before + column, len(text) + 1)
-    hint = "Correct it; fairseq-preprocess --on-parse-error skip-pair leaves such lines out."
+    hint = "Correct it; fairseq-preprocess --on-parse-error skip-pair leaves such lines out of training."
     return NotationError(f"not {language}: {message}", column=column, hint=hint)

@@ -103,13 +103,17 @@ class StructuralTranslationTask(ValidationAccuracyTask, TranslationWithTreesTask
             return None
         folder, record = self.folder_of("train", 1), self.target_side.record
         if self._is_language:
-            name, writes = record.types, "preprocessing programs (--target-notation sql, python, java, ...) writes it"
+            name, writes = (
+                record.types,
+                "preprocessing training programs (--target-notation sql, python, ...) writes it",
+            )
         elif self.cfg.grammar == "data":
             name, writes = record.grammar, "preprocessing the training split writes it"
         else:
             return self._field_table(AsdlGrammar.load(self.cfg.grammar))
         if name is None or not (folder / name).exists():
-            raise DataFolderError(f"{folder} has no grammar of {self.cfg.target_lang}: {writes}")
+            add = "add other splits to the folder that has it, with its dictionaries (--srcdict, --tgtdict)"
+            raise DataFolderError(f"{folder} has no grammar of {self.cfg.target_lang}: {writes}; {add}")
         if self.cfg.grammar == "data":
             rules = load_grammar(folder / name, self.target_dictionary)
             return FieldTable.of_rules(rules, self.target_side.symbols)
