@@ -387,7 +387,7 @@ def test_a_line_of_comments_alone_is_no_program():
 
 def test_a_program_whose_text_has_another_tree_is_refused_and_not_changed():
     pytest.importorskip("tree_sitter_ruby", reason="no grammar: pip install tree-sitter-ruby")
-    with pytest.raises(NotationError, match="cannot be written back as it was read"):
+    with pytest.raises(NotationError, match="this parses, but cannot be written back as it was read. Write it in"):
         notation_named("tree-sitter:tree_sitter_ruby").read("x = <<TEXT§ y§TEXT§z")
 
 

@@ -12,6 +12,7 @@ from tree_fairseq.trees.tree import Tree
 
 LINE_BREAK = "\N{SECTION SIGN}"
 """Stands for a line break within a program, as in the Hearthstone data, because a corpus has one program a line."""
+_SKIP = "fairseq-preprocess --on-parse-error skip-pair leaves such lines out of training"
 
 
 class Language(Notation):
@@ -44,8 +45,7 @@ class Language(Notation):
             tree = self.parse(line)
             return tree if self.is_exact else self._as_written(line, tree)
         except RecursionError:
-            message = "the program is nested too deeply for its parser"
-            raise NotationError(message, hint="fairseq-preprocess --on-parse-error skip-pair leaves it out.") from None
+            raise NotationError("the program is nested too deeply for its parser", hint=f"{_SKIP}.") from None
 
     def _as_written(self, line: str, tree: Tree) -> Tree:
         """The tree of what is written for a tree, which may lack what a library names but does not write."""
@@ -58,7 +58,7 @@ class Language(Notation):
         except InputError:
             is_stable = False
         if not is_stable:
-            raise syntax_error(self.name, "it cannot be written back as it was read", line)
+            raise unwritable(self.name)
         return tree
 
     def write(self, tree: Tree) -> str:
@@ -107,5 +107,10 @@ def syntax_error(
     if line is not None and column is not None:
         before = sum(len(part) + 1 for part in lines[: line - 1])
         column = min(before + column, len(text) + 1)
-    hint = "Correct it; fairseq-preprocess --on-parse-error skip-pair leaves such lines out of training."
-    return NotationError(f"not {language}: {message}", column=column, hint=hint)
+    return NotationError(f"not {language}: {message}", column=column, hint=f"Correct it; {_SKIP}.")
+
+
+def unwritable(language: str) -> InputError:
+    """The error of a program that parses, but whose tree has another text."""
+    message = f"{language}: this parses, but cannot be written back as it was read"
+    return NotationError(message, hint=f"Write it in another way; {_SKIP}.")

@@ -18,7 +18,7 @@ from importlib import metadata
 from typing import Any, NamedTuple
 
 from tree_fairseq.errors import EmptySymbolTreeError, MissingLibraryError, NotationError, SymbolTreeError
-from tree_fairseq.source_code.language import LINE_BREAK, Language, syntax_error
+from tree_fairseq.source_code.language import LINE_BREAK, Language, syntax_error, unwritable
 from tree_fairseq.source_code.productions import counted, leaf_label, list_word, node, parse_label, split_leaf
 from tree_fairseq.source_code.spacing import BEGIN, BREAK, END, LEAF, PART, PREFIX, TABLE, TOUCH, Spacing, indentation
 from tree_fairseq.support.python_versions import import_library
@@ -142,7 +142,7 @@ class TreeSitter(Language):
                 return kept
             if layout and self._is_tree_of(written, self.parse(line, Layout.NONE), Layout.NONE):
                 return self._as_written(written, self.parse(written))  # lines of several depths have become level
-        raise syntax_error(self.name, "it cannot be written back as it was read", line)
+        raise unwritable(self.name)
 
     def _is_tree_of(self, text: str, tree: Tree, layout: Layout) -> bool:
         try:
