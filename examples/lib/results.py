@@ -120,8 +120,9 @@ class Experiment:
             facts |= {name: scores.get("checkpoint", {}).get(name) for name in ("updates", "parameters")}
             for name in [name for name in ("parts", "depths") if self.result.get(name, {}).get("section") in scores]:
                 facts[name] = _parts(self.result[name], scores)
-            if "curve" in self.result and (folder / "train.log").is_file():  # not if it reads the models of others
-                curves = read_curves(folder / "train.log").validation
+            log = Path(self.places(system, seed)["run"]) / "train.log"
+            if "curve" in self.result and "models_of" not in self.result["systems"][system] and log.is_file():
+                curves = read_curves(log).validation
                 facts["curve"] = sorted(map(list, curves[self.result["curve"]["metric"]].items()))
             for name, fact in facts.items():
                 found.setdefault(name, []).append(fact)
