@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from hypothesis import strategies as st
 
 from tree_fairseq.trees.tree import Forest, Tree
@@ -18,6 +20,12 @@ _AWKWARD = (
 
 def _visible(text: str) -> bool:
     return not any(character.isspace() or "\ud800" <= character <= "\udfff" for character in text)
+
+
+def _is_discontinuous(tree: Tree) -> bool:
+    """Whether all words have a number in front, as in formats of discontinuous trees, which brackets refuse."""
+    leaves = tree.leaves()
+    return len(leaves) > 1 and all(re.match(r"\d+=", leaf) for leaf in leaves)
 
 
 def words() -> st.SearchStrategy[str]:
@@ -47,7 +55,7 @@ def trees(
         preterminals,
         lambda subtrees: st.builds(Tree, label, st.lists(subtrees, min_size=1, max_size=4)),
         max_leaves=max_words,
-    )
+    ).filter(lambda tree: not _is_discontinuous(tree))
 
 
 def plain_trees(max_words: int = 12) -> st.SearchStrategy[Tree]:
