@@ -76,6 +76,12 @@ def missing(path: str | os.PathLike, kind: str = "file") -> InputError:
     return InputError(f"there is no such {kind}", path, hint=did_you_mean(os.path.basename(absolute), named))
 
 
+def first_of(faults: Sequence[object], count: int) -> str:
+    """Returns the first faults, one a line, and how many more of all ``count`` lines have one."""
+    more = [f"... and {count - SHOWN} more lines"] if count > SHOWN else []
+    return "\n".join([*map(str, faults[:SHOWN]), *more])
+
+
 class FaultyLinesError(InputError):
     """Several lines cannot be read. The message names the first ten and says how many there are."""
 
@@ -86,9 +92,7 @@ class FaultyLinesError(InputError):
         """Returns the error of the only faulty line, or of ``count`` lines, of which ``errors`` are the first."""
         if count == 1:
             return errors[0]
-        more = [f"... and {count - SHOWN} more lines"] if count > SHOWN else []
-        shown = [str(error) for error in errors[:SHOWN]]
-        error = cls("\n".join([f"{count} lines cannot be read:", *shown, *more]))
+        error = cls(f"{count} lines cannot be read:\n{first_of(errors, count)}")
         error.errors = tuple(errors)
         return error
 

@@ -92,7 +92,7 @@ def test_pairs_that_do_not_parse_are_left_out_and_test_pairs_are_kept_as_wrong(t
     assert stored(tmp_path / "bin", "test") == ["<unk>", QUERIES[1]]
     assert "train: 1 pairs with a line that does not parse are left out" in log
     assert "test: 1 pairs with a line that does not parse stay" in log
-    assert "valid: 12 pairs with a line that does not parse are left out" in log and "... and 2 more\n" in log
+    assert "valid: 12 pairs with a line that does not parse are left out" in log and "... and 2 more lines\n" in log
     assert "test.sql: a model can produce 50.0 % of the trees" in log
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tree_fairseq.data_bin.staging import PARSED, Work
 from tree_fairseq.data_bin.text_record import BPE
-from tree_fairseq.errors import SHOWN, InputError
+from tree_fairseq.errors import InputError, first_of
 from tree_fairseq.parsing.corpus import parse_corpus
 from tree_fairseq.parsing.line_parser import LineParser
 from tree_fairseq.parsing.parsers import ParserOptions, registered_parser
@@ -116,10 +116,9 @@ def _without(inputs: Inputs, faults: dict[str, Faults], work: Work, folder: str)
     for split, wrong in faults.items():
         if wrong:
             fate = "stay, and count as wrong" if split.startswith("test") else "are left out"
-            shown = [wrong[number] for number in sorted(wrong)][:SHOWN]
-            more = [f"... and {len(wrong) - SHOWN} more"] if len(wrong) > SHOWN else []
+            shown = first_of([wrong[number] for number in sorted(wrong)], len(wrong))
             text = "[trees] %s: %d pairs with a line that does not parse %s:\n%s"
-            logger.warning(text, split, len(wrong), fate, "\n".join([*shown, *more]))
+            logger.warning(text, split, len(wrong), fate, shown)
     return kept
 
 

@@ -103,10 +103,7 @@ class StructuralTranslationTask(ValidationAccuracyTask, TranslationWithTreesTask
             return None
         folder, record = self.folder_of("train", 1), self.target_side.record
         if self._is_language:
-            name, writes = (
-                record.types,
-                "preprocessing training programs (--target-notation sql, python, ...) writes it",
-            )
+            name, writes = record.types, "preprocessing programs for training (--target-notation sql, ...) writes it"
         elif self.cfg.grammar == "data":
             name, writes = record.grammar, "preprocessing the training split writes it"
         else:
