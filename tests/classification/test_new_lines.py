@@ -65,5 +65,5 @@ def test_a_folder_of_texts_reads_new_text_by_its_own_parser():
     lines = LineTrees(record, options, lambda own: own.replace(parser_dir="elsewhere"))
     assert lines.text_parser.options == options.replace(parser_dir="elsewhere")
     assert [len(decode(tree)) for tree in lines.read(["a b . c ."])] == [2]
-    with pytest.raises(LabelColumnError, match="input:3: 1 tabs in a line where 0 are expected"):
+    with pytest.raises(LabelColumnError, match="input:3: 1 tabs in a line where 0 are expected. Leave out its class"):
         lines.read(["a b .", "c .\tpositive"], first_line=2, path="input")

@@ -19,7 +19,7 @@ ROWS = [
     ("a good film\tpos\t", errors.LabelColumnError, 16, "2 tabs"),
     ("a good film\t", errors.LabelColumnError, 13, "no class after the tab"),
     ("a good film\t  ", errors.LabelColumnError, 13, "no class after the tab"),
-    ("a good film\tvery pos", errors.LabelColumnError, 13, "'very pos' is not one word"),
+    ("a good film\tvery pos", errors.LabelColumnError, 13, "Join the words of a class by _."),
     ("", errors.EmptyDocumentError, None, "no text"),
     (" \u3000 \tpos", errors.EmptyDocumentError, None, "no text"),
     ("\tpos", errors.EmptyDocumentError, None, "no text"),

@@ -138,8 +138,9 @@ def _one_class(label: str, column: int) -> str:
     names = label.split()
     if len(names) != 1:
         problem = f"the class {label!r} is not one word" if names else "there is no class after the tab"
-        swap = r" If the class comes first, swap the columns: awk -F'\t' '{print $2 FS $1}' FILE." if names else ""
-        raise errors.LabelColumnError(problem, column=column, hint=_COLUMNS + swap)
+        more = " Join the words of a class by _. If the class comes first, swap the columns: "
+        more += r"awk -F'\t' '{print $2 FS $1}' FILE."
+        raise errors.LabelColumnError(problem, column=column, hint=_COLUMNS + (more if names else ""))
     if names == [UNLABELLED]:
         raise errors.UnlabelledExampleError(
             f"the class is {UNLABELLED}, which marks an example without a class",
@@ -155,8 +156,9 @@ def _read_columns(line: str, is_pair: bool, is_rated: bool) -> Example:
     columns = line.split("\t")
     if len(columns) != wanted + 1:
         problem = f"{len(columns) - 1} tabs in a line where {wanted} are expected"
-        column = len("\t".join(columns[: wanted + 1])) + 1 if len(columns) > wanted + 1 else None
-        hint = f"{_PAIR if is_pair else _COLUMNS} Replace other tabs by blanks."
+        column, hint = None, _PAIR if is_pair else _COLUMNS
+        if len(columns) > wanted + 1:
+            column, hint = len("\t".join(columns[: wanted + 1])) + 1, f"{hint} Replace other tabs by blanks."
         raise errors.LabelColumnError(problem, column=column, hint=hint)
     text = joined_sentences(columns[:wanted], is_pair)
     name = _one_class(columns[-1], len(line) - len(columns[-1]) + 1)
@@ -169,7 +171,8 @@ def _read_columns(line: str, is_pair: bool, is_rated: bool) -> Example:
 def joined_sentences(sentences: Sequence[str], is_pair: bool) -> str:
     """Joins the sentences of an example, one or a pair, to one line with `SEPARATOR` between them."""
     if len(sentences) != 1 + is_pair:
-        hint = "A pair is a text, a tab and a text." if is_pair else "Replace tabs by blanks: a text has none."
+        hint = "Leave out its class (cut -f1) and other tabs."
+        hint = "A pair is a text, a tab and a text, without a class." if is_pair else hint
         raise errors.LabelColumnError(
             f"{len(sentences) - 1} tabs in a line where {int(is_pair)} are expected", hint=hint
         )
