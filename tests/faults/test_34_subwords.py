@@ -167,6 +167,7 @@ def typed(caplog, known: list[str], *lines: str) -> list[str]:
         (["the", "light@@", "house"], "The Light@@ house", "trained on lower-cased text"),
         (["the", "man", "sleeps", "."], "the man, the man sleeps.", "add --tokenizer moses"),
         (["The", "Hague"], "the hague", "with its capital letters"),
+        (["light@@", "house", "the"], "the (", "of another language or subject"),
         (["the", "man"], "der Mann schläft", "of another language or subject"),
     ],
 )

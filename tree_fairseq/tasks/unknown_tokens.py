@@ -60,9 +60,9 @@ def count_typed(task: Any, lines: Sequence[Sequence[str]]) -> None:
 def likely_cause(unknown: Counter[str], tokens: Counter[str], dictionary: Dictionary) -> tuple[str, str]:
     """Returns why many tokens of a text may be unknown, and the way out."""
     pieces = marks_of_vocabulary(dictionary)
-    if pieces is not None and not any(
-        token.endswith(BPE_JOINER) or token.startswith(SENTENCEPIECE_MARK) for token in tokens
-    ):
+    is_marked = any(token.endswith(BPE_JOINER) or token.startswith(SENTENCEPIECE_MARK) for token in tokens)
+    # A single character has no pieces, so it says nothing about a model of subwords.
+    if pieces is not None and not is_marked and max(map(len, unknown)) > 1:
         flag = "--bpe subword_nmt --bpe-codes FILE"
         if pieces == SENTENCEPIECE_MARK:
             flag = "--bpe sentencepiece --sentencepiece-model FILE"
