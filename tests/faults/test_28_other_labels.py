@@ -122,8 +122,10 @@ def test_folders_members_and_fine_tuning_with_other_words_are_refused(trained, o
     assert not list(tmp_path.iterdir())
     with pytest.raises(DictionaryMismatchError, match="other words of the source"):
         generate(trained.data, trained.best, other_words.best)
-    with pytest.raises(DictionaryMismatchError, match="words of the source"):
+    with pytest.raises(DictionaryMismatchError, match=f"{trained.best}: .* words of the source"):
         train(other_words.data, tmp_path, "--max-update", 1, "--finetune-from-model", trained.best)
+    with pytest.raises(DictionaryMismatchError, match="checkpoint_last.pt: .* a new training needs another --save-dir"):
+        train(other_words.data, trained.best.parent, "--max-update", 2)
 
 
 def test_checking_names_files_that_the_folder_does_not_know(other_words, tmp_path, capsys):

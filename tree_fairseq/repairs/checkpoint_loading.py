@@ -31,7 +31,7 @@ from fairseq.data.encoders.gpt2_bpe import DEFAULT_ENCODER_JSON, DEFAULT_VOCAB_B
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from tree_fairseq.errors import CheckpointError, TreeFairseqError
+from tree_fairseq.errors import CheckpointError, DataFolderError, TreeFairseqError
 from tree_fairseq.repairs.writing import hold_folder
 from tree_fairseq.support.files import require_plain_file
 from tree_fairseq.support.python_versions import ONLY_WEIGHTS, environment
@@ -177,7 +177,13 @@ def compare_data(load: Callable) -> Callable:
         if require is not None and os.path.isfile(filename):
             # A file that cannot be read is the business of the function that loads it.
             with contextlib.suppress(CheckpointError):
-                require(load_weights_only(filename).get("task_state") or {}, fine_tuning=reset_optimizer)
+                task_state = load_weights_only(filename).get("task_state") or {}
+                try:
+                    require(task_state, fine_tuning=reset_optimizer)
+                except DataFolderError as error:
+                    is_own = os.path.dirname(filename) == self.cfg.checkpoint.save_dir
+                    way_out = "; a new training needs another --save-dir" if is_own else ""
+                    raise type(error)(f"{filename}: {error}{way_out}") from None
         return load(self, filename, reset_optimizer, *args, **kwargs)
 
     return load_checkpoint
