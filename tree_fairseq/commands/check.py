@@ -78,5 +78,6 @@ def main(arguments: list[str] | None = None) -> int:
         flags = [*unrecorded_files(Path(args.folder)), *([] if problems else needed_flags(Path(args.folder)))]
     except TreeFairseqError as error:
         problems, flags = [str(error)], []
-    sys.stdout.writelines(f"{line}\n" for line in [*problems, *flags] or [f"{args.folder}: all is well"])
+    found = problems or [f"{args.folder}: {'all files are whole' if flags else 'all is well'}"]
+    sys.stdout.writelines(f"{line}\n" for line in [*found, *flags])
     return 1 if problems else 0
