@@ -16,7 +16,7 @@ def require_same_facts(theirs: dict[str, Any], ours: dict[str, Any], data: str) 
     differing = []
     for name in filter(theirs.__contains__, ours):
         facts = [each[name] if isinstance(ours[name], dict) else {name: each[name]} for each in (theirs, ours)]
-        for what, their_value, our_value in _differences(*facts):
+        for what, their_value, our_value in differences(*facts):
             are_lists = isinstance(their_value, list) and isinstance(our_value, list)
             counted = are_lists and len(their_value) != len(our_value)
             differing.append(f"{what} ({len(their_value)}, not {len(our_value)})" if counted else what)
@@ -36,12 +36,12 @@ _FACT_NAMES = {
 }
 
 
-def _differences(theirs: dict, ours: dict, side: str = "") -> Iterator[tuple[str, Any, Any]]:
+def differences(theirs: dict, ours: dict, side: str = "") -> Iterator[tuple[str, Any, Any]]:
     """Yields the name and both values of each fact that differs. Only facts about a side may be missing on one hand."""
     for name in {**ours, **theirs}:
         their_value, our_value = theirs.get(name), ours.get(name)
         if isinstance(their_value, dict) or isinstance(our_value, dict):
-            yield from _differences(their_value or {}, our_value or {}, f" of the {name}")
+            yield from differences(their_value or {}, our_value or {}, f" of the {name}")
         elif their_value != our_value and (side or (name in theirs and name in ours)):
             yield _FACT_NAMES.get(name, name) + side, their_value, our_value
 

@@ -19,7 +19,7 @@ from tree_fairseq.data_bin.manifest import Manifest
 from tree_fairseq.errors import DataFolderError, InputError
 from tree_fairseq.nn.tensors import has_fast_bfloat16, padding_assumed
 from tree_fairseq.support.options import option, refuse_unread
-from tree_fairseq.tasks.same_data import require_same_facts
+from tree_fairseq.tasks.same_data import differences, require_same_facts
 from tree_fairseq.tasks.unread_trees import AlignedTreeEnsemble, TreeEnsemble, drop_trees, trees_read
 
 logger = logging.getLogger(__name__)
@@ -166,8 +166,8 @@ class TreeTask(FairseqTask):
         require_same_facts(checkpoint, self.checkpoint_facts(), self.cfg.data)
         theirs, here = checkpoint.get("parses"), self.parses()
         if theirs is not None and theirs != here:
-            message = "the checkpoint was trained on other parses than those of %s: %s, and here %s"
-            logger.warning(message, self.cfg.data, theirs, here)
+            found = ", ".join(f"{what} {value!r}, not {own!r}" for what, value, own in differences(theirs, here))
+            logger.warning("the checkpoint was trained on other parses than those of %s: %s", self.cfg.data, found)
 
     def load_state_dict(self, state_dict: dict) -> None:
         """Makes sure that a checkpoint, such as a member of an ensemble, was trained on data like this."""
