@@ -131,6 +131,15 @@ def test_words_of_text_and_names_of_programs_have_the_same_pieces(tmp_path):
     assert "zebra" in load_dictionary(tmp_path / "again", "en")
 
 
+def test_raw_text_keeps_characters_that_names_have(tmp_path):
+    write(tmp_path, "train", ["SELECT a WHERE b = 'O''Hara'"] * 6)
+    write_lines(tmp_path / "train.en", ['who is "O\'Hara" & <co> [x]?'] * 6)
+    flags = ("--tokenizer", "moses", "--apply-tokenizer", "--learn-subwords", 8)
+    preprocess(tmp_path, tmp_path / "bin", *flags, splits=("train",))
+    [line, *_] = token_words(tmp_path / "bin" / "train.en-sql.en", load_dictionary(tmp_path / "bin", "en"))
+    assert "".join(line).replace("@@", "") == 'whois"O\'Hara"&<co>[x]?'
+
+
 def test_programs_on_both_sides(tmp_path):
     lines_of("java")
     write_lines(tmp_path / "train.java", ["int f(int x) {return x;}", "void g() {h(1);}"] * 3)

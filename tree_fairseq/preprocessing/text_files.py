@@ -154,7 +154,9 @@ def _tokenizer_options(args: Namespace, lang: str) -> Optional[dict[str, Any]]:
         return None if args.tokenizer is None else {"tokenizer": args.tokenizer}
     # In a folder for classification, the name of the side is not that of a language.
     language = (args.tree_lang or "en") if lang == "text" else lang
-    switches = {"moses_no_dash_splits": args.moses_no_dash_splits, "moses_no_escape": False}
+    # Names of programs have characters, not Moses' entities, and a model could not copy them otherwise.
+    no_escape = args.apply_tokenizer and "tree" in (args.source_modality, args.target_modality)
+    switches = {"moses_no_dash_splits": args.moses_no_dash_splits, "moses_no_escape": no_escape}
     return {"tokenizer": "moses", "source_lang": language, "target_lang": language, **switches}
 
 
