@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import json
 import pickle
 import re
 import sys
@@ -389,6 +390,28 @@ def test_a_program_whose_text_has_another_tree_is_refused_and_not_changed():
     pytest.importorskip("tree_sitter_ruby", reason="no grammar: pip install tree-sitter-ruby")
     with pytest.raises(NotationError, match="this parses, but cannot be written back as it was read. Write it in"):
         notation_named("tree-sitter:tree_sitter_ruby").read("x = <<TEXT§ y§TEXT§z")
+
+
+# Tree-sitter's grammar does not read 1e+16, the form of floats above 1e15.
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(-1e15, 1e15) | st.text(),
+    lambda values: st.lists(values, max_size=4) | st.dictionaries(st.text(), values, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(JSON_VALUES)
+def test_json_values_come_back(value):
+    pytest.importorskip("tree_sitter_json", reason="no grammar: pip install tree-sitter-json")
+    language = notation_named("tree-sitter:tree_sitter_json")
+    written = language.write(language.read(json.dumps(value)))
+    assert json.loads(written) == value
+    assert language.write(language.read(written)) == written
+
+
+def test_an_error_says_what_the_mark_of_a_break_means():
+    with pytest.raises(NotationError, match="§ stands for a line break"):
+        notation_named("python").read("x = '§ 5'")
 
 
 def test_a_grammar_of_several_dialects_has_a_function_for_each(monkeypatch):

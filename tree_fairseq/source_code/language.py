@@ -107,7 +107,8 @@ def syntax_error(
     if line is not None and column is not None:
         before = sum(len(part) + 1 for part in lines[: line - 1])
         column = min(before + column, len(text) + 1)
-    return NotationError(f"not {language}: {message}", column=column, hint=f"Correct it; {_SKIP}.")
+    marked = f" {LINE_BREAK} stands for a line break." if len(lines) > 1 else ""
+    return NotationError(f"not {language}: {message}", column=column, hint=f"Correct it; {_SKIP}.{marked}")
 
 
 def unwritable(language: str) -> InputError:
