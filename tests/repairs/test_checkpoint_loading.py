@@ -95,11 +95,13 @@ class StrictTask:
 
 
 @pytest.mark.parametrize("new_format", [True, False])
-def test_training_compares_its_data_with_the_checkpoint(tmp_path, new_format):
+@pytest.mark.parametrize(("save_dir", "way_out"), [("", "; a new training needs another --save-dir"), ("other", "")])
+def test_training_compares_its_data_with_the_checkpoint(tmp_path, new_format, save_dir, way_out):
     path = str(tmp_path / "checkpoint.pt")
     torch.save(STATE, path, _use_new_zipfile_serialization=new_format)
-    with pytest.raises(DictionaryMismatchError, match="abc True"):
-        Trainer.load_checkpoint(SimpleNamespace(task=StrictTask()), path, reset_optimizer=True)
+    cfg = SimpleNamespace(checkpoint=SimpleNamespace(save_dir=str(tmp_path / save_dir)))
+    with pytest.raises(DictionaryMismatchError, match=f"{re.escape(path)}: abc True{way_out}$"):
+        Trainer.load_checkpoint(SimpleNamespace(task=StrictTask(), cfg=cfg), path, reset_optimizer=True)
 
 
 def test_a_second_process_receives_a_checkpoint(monkeypatch):
