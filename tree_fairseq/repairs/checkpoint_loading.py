@@ -181,7 +181,7 @@ def compare_data(load: Callable) -> Callable:
                 try:
                     require(task_state, fine_tuning=reset_optimizer)
                 except DataFolderError as error:
-                    is_own = os.path.dirname(filename) == self.cfg.checkpoint.save_dir
+                    is_own = os.path.dirname(filename) == os.path.normpath(self.cfg.checkpoint.save_dir)
                     way_out = "; a new training needs another --save-dir" if is_own else ""
                     raise type(error)(f"{filename}: {error}{way_out}") from None
         return load(self, filename, reset_optimizer, *args, **kwargs)
