@@ -102,6 +102,7 @@ def test_files_of_other_programs_are_read(tmp_path, capsys):
         (["a", "--text", "b"], "--text and the file a are two texts"),
         (["a", "out", "--shard", "2/2"], "I/N with I from 0 to N-1, such as 0/8, not '2/2'"),
         (["-", "out"], "a corpus is read from a file"),
+        (["a", "./a"], "the trees would replace the text in a"),
         (["a", "out", "--read", "penn"], "--read penn writes to the standard output"),
         (["a", "--read", "pen"], "Did you mean penn?"),
         (["a", "--read", "xyzzy"], "Others are penn and corenlp."),

@@ -147,6 +147,8 @@ def _check(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
             parser.error("no text: give --text 'a sentence', a file, or a pipe (- reads what you type)")
     elif args.input == "-":
         parser.error("a corpus is read from a file; without OUTPUT, - is the standard input")
+    elif args.output is not None and Path(args.input).resolve() == Path(args.output).resolve():
+        parser.error(f"the trees would replace the text in {args.input}: name another OUTPUT")
     elif args.join is not None and args.input is not None:
         parser.error(f"--join {args.join} reads its shards: leave out {args.input}")
     elif args.read is not None:
