@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import sys
 
 import pytest
@@ -80,6 +81,9 @@ def test_bad_utf8_is_placed(tmp_path):
         with pytest.raises(TextFormatError, match="0xff.*iconv") as caught:
             read(path)
         assert (caught.value.path, caught.value.line, caught.value.column) == (str(path), 2, 3)
+    path.write_bytes(gzip.compress(b"gut"))
+    with pytest.raises((TextFormatError, FaultyLinesError), match="text:1:2: .* gunzip"):
+        inspect_text(path)
 
 
 def test_characters_are_named():

@@ -158,7 +158,8 @@ def decode_line(raw: bytes, path: str | os.PathLike, number: int) -> str:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
         column = len(raw[: error.start].decode("utf-8")) + 1
-        hint = "Convert the file to UTF-8, for instance with iconv."
+        is_gzip = number == 1 and raw.startswith(b"\x1f\x8b")
+        hint = "Unpack the file with gunzip." if is_gzip else "Convert the file to UTF-8, for instance with iconv."
         message = f"byte 0x{raw[error.start]:02x} is not valid UTF-8 ({error.reason})"
         raise errors.TextFormatError(message, path, number, column, hint) from None
 
