@@ -195,7 +195,7 @@ def _join(args: argparse.Namespace) -> None:
         lines += report.lines
     sentences = sum(report.sentences for _, report in shards)
     limit = options_from_arguments(args).max_parse_failures
-    check_failures(limit, len(flat), sentences, dict.fromkeys(flat), args.join)
+    check_failures(limit, len(flat), sentences, dict.fromkeys(flat), args.join, f"{args.join}.shards")
     _write(shards, Path(args.join))
     logger.info("%s: %d lines written, %d sentences, %d with a flat tree", args.join, lines, sentences, len(flat))
 

@@ -260,7 +260,7 @@ def parse_corpus(
                 failed[line] += 1
             # Where a line may hold several sentences, a share of them is known in the end only.
             if isinstance(limit, int) or options.ssplit == "none":
-                check_failures(limit, sum(failed.values()), lines, sorted(failed), str(text))
+                check_failures(limit, sum(failed.values()), lines, sorted(failed), str(text), folder)
     faults.raise_all()
     if left_out := sum((Counter(report.left_out) for report in reports.values()), Counter()):
         logger.info("%s: left out, as no words: %s", text.name, left_out_message(left_out))
@@ -268,7 +268,7 @@ def parse_corpus(
     parsed, seconds = sum(reports[shard].sentences for shard in missing), time.monotonic() - started
     message = "%s: %d sentences on %d lines, %d parsed, %d lines with a flat tree, %.1f s, %.0f sentences/s"
     logger.info(message, text.name, sentences, lines, parsed, len(failed), seconds, parsed / seconds)
-    check_failures(limit, sum(failed.values()), sentences, sorted(failed), str(text))
+    check_failures(limit, sum(failed.values()), sentences, sorted(failed), str(text), folder)
     trees = [(shard.trees, reports[shard]) for shard in shards]
     return ParsedCorpus(lines, sentences, dict(sorted(failed.items())), trees, parsed)
 

@@ -14,6 +14,7 @@ import dataclasses
 import hashlib
 import importlib
 import json
+import os
 import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -255,19 +256,28 @@ def build_parser(options: ParserOptions) -> ConstituencyParser:
     return registered_parser(options.name).factory(options)
 
 
-def check_failures(limit: int | float, failed: int, sentences: int, failed_lines: Iterable[int], path: str) -> None:
+def check_failures(
+    limit: int | float,
+    failed: int,
+    sentences: int,
+    failed_lines: Iterable[int],
+    path: str,
+    kept: str | os.PathLike | None = None,
+) -> None:
     """Raises TooManyParseFailuresError, with the numbers of the lines, if too many sentences failed.
 
-    A limit that is a share (a float) of the sentences, and not zero, allows at least one.
+    A limit that is a share (a float) of the sentences, and not zero, allows at least one. ``kept`` is the folder that
+    has the trees.
     """
     allowed = limit if isinstance(limit, int) else max(1, int(limit * sentences)) if limit > 0 else 0
     if failed <= allowed:
         return
     lines = list(map(str, failed_lines))
     shown = ", ".join(lines[:_LINES_SHOWN]) + (", ..." if len(lines) > _LINES_SHOWN else "")
+    way_out = f". Their flat trees are in {kept}: give a higher limit to take them, or remove it to parse again"
     raise TooManyParseFailuresError(
         f"{path}: {failed} of {sentences} sentences could not be parsed, --max-parse-failures allows {allowed}. "
-        f"Lines: {shown}. With a higher limit the same command ends at once, as their flat trees are kept"
+        f"Lines: {shown}{way_out if kept else ''}"
     )
 
 
