@@ -141,6 +141,7 @@ def test_what_cannot_work_is_refused_before_a_model_is_loaded(trained, tmp_path)
         (("--output", tmp_path / "missing" / "file"), "missing does not exist"),
         (("--output", tmp_path / "file", "--nbest-json", tmp_path / "file"), "name the same file"),
         (("--input", tmp_path / "nowhere"), "there is no such file"),
+        (("--input", __file__, "--output", __file__), "the output would replace the text"),
         (
             ("--task", "translation", "--path", trained.best),
             "checkpoint_best.pt was trained with --task tree_translation",

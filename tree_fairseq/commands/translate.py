@@ -116,6 +116,9 @@ def _check(args: Namespace) -> None:
     require_folders(args.output, args.nbest_json)
     if args.output is not None and args.output == args.nbest_json:
         raise InputError("--output and --nbest-json name the same file", args.output)
+    outputs = [Path(file).resolve() for file in (args.output, args.nbest_json) if file is not None]
+    if args.input != "-" and Path(args.input).resolve() in outputs:
+        raise InputError("the output would replace the text: name another file", args.input)
 
 
 @command
