@@ -125,8 +125,9 @@ def test_folders_members_and_fine_tuning_with_other_words_are_refused(trained, o
         generate(trained.data, trained.best, other_words.best)
     with pytest.raises(DictionaryMismatchError, match=f"{trained.best}: .* words of the source"):
         train(other_words.data, tmp_path, "--max-update", 1, "--finetune-from-model", trained.best)
+    shutil.copy(trained.best, tmp_path / "checkpoint_last.pt")
     with pytest.raises(DictionaryMismatchError, match="checkpoint_last.pt: .* a new training needs another --save-dir"):
-        train(other_words.data, trained.best.parent, "--max-update", 2)
+        train(other_words.data, tmp_path, "--max-update", 2)
 
 
 def test_checking_names_files_that_the_folder_does_not_know(other_words, tmp_path, capsys):
